@@ -184,29 +184,29 @@ def _comparison_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -
     nan = math.nan
     estimate = sampled.log_evidence
     yield Row("log evidence", truth.log_evidence, nan if estimate is None else estimate, nan, nan)
-    drawn, names = sampled.draws, sampled.model.columns.names
+    draws, names = sampled.draws, sampled.model.columns.names
     max_ess = min(ess(sampled.n_leaves.astype(float)), ess(sampled.log_prior + sampled.log_score))
     for leaves, probability in enumerate(truth.n_leaves_pmf()):
         if probability >= MIN_EVENT_PROBABILITY:
             yield _event_row(f"leaves = {leaves}", probability, sampled.n_leaves == leaves, max_ess)
-    roots = [root_key(sampled.model, drawn.distinct_trees, int(i)) for i in drawn.distinct_trees.offset[:-1]]
+    roots = [root_key(sampled.model, draws.distinct_trees, int(i)) for i in draws.distinct_trees.offset[:-1]]
     likely = sorted(truth._root_split_pmf().items(), key=lambda item: -item[1])[:N_ROOTS]
     for key, probability in likely:
         if probability >= MIN_EVENT_PROBABILITY:
             hit = np.array([root == key for root in roots])
-            yield _event_row(f"root: {key_words(sampled.model, key)}", probability, hit[drawn.tree_of_draw], max_ess)
+            yield _event_row(f"root: {key_words(sampled.model, key)}", probability, hit[draws.tree_of_draw], max_ess)
     for k, probability in enumerate(truth._feature_inclusion()):
-        hit = drawn.split_counts_of_tree[drawn.tree_of_draw, k] > 0
+        hit = draws.split_counts_of_tree[draws.tree_of_draw, k] > 0
         yield _event_row(f"inclusion: {names[k]}", probability, hit, max_ess)
     yield from _prediction_rows(truth, sampled, X, max_ess)
 
 
 def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, max_ess: float) -> Iterator[Row]:
     """Yield a table row for each predictive mean, or probability of a class, of the rows ``X``."""
-    model, drawn = sampled.model, sampled.draws
+    model, draws = sampled.model, sampled.draws
     spread = np.linspace(0, model.units.n_units - 1, min(N_POINTS, model.units.n_units)).astype(int)
     table = model.row_numbers(model.first_row_of_unit[np.unique(spread)]) if X is None else model.columns.numbers(X)
-    exact, by_draw = truth._rows.values(table), drawn.values_of_trees(table)[drawn.tree_of_draw]
+    exact, by_draw = truth._rows.values(table), draws.values_of_trees(table)[draws.tree_of_draw]
     std = std_over_trees(truth._rows, table).reshape(exact.shape)
     names = ["mean"]
     if model.classes_ is not None:

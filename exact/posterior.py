@@ -198,8 +198,8 @@ class ExactPosterior(Posterior):
             probability = np.exp(self._best_inside[:1] - self.log_inside[0])
             return MostProbable(self._map, np.zeros(1, dtype=np.int64), probability)
         values, ranked = rank_trees(self.graph, self._best_inside, k)
-        drawn = self._draws_of_chosen_trees(ranked, np.arange(len(values)))
-        return MostProbable(drawn, drawn.tree_of_draw[0], np.exp(values - self.log_inside[0]))
+        sampled = self._draws_of_chosen_trees(ranked, np.arange(len(values)))
+        return MostProbable(sampled, sampled.tree_of_draw[0], np.exp(values - self.log_inside[0]))
 
     def best_trees(self, k: int) -> BestTrees:
         """Return the ``k`` >= 1 most probable trees, best first, or fewer if there are not as many.
@@ -236,8 +236,8 @@ class ExactPosterior(Posterior):
         epsilon = check_number("epsilon", epsilon, "a number >= 0, nats", 0.0)
         most = check_count("most", most)
         values, ranked = rank_trees(self.graph, self._best_inside, most + 1, epsilon)
-        drawn = self._draws_of_chosen_trees(ranked, np.arange(min(len(values), most)))
-        return TreesWithin(*_trees_in_order(drawn), len(values) <= most)
+        sampled = self._draws_of_chosen_trees(ranked, np.arange(min(len(values), most)))
+        return TreesWithin(*_trees_in_order(sampled), len(values) <= most)
 
     def best_log_joint_by_size(self, max_leaves: int) -> np.ndarray:
         """Return the log joint probability of the best tree of each size, nats.
@@ -413,8 +413,8 @@ class ExactPosterior(Posterior):
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Return ``draws`` >= 1 independent draws as a SampledPosterior of one chain."""
         tree_numbers = np.zeros(check_count("draws", draws), dtype=np.int64)
-        drawn = self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
-        return SampledPosterior(drawn.replace(log_prior_mass=self._log_mass_of_draws))
+        sampled = self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
+        return SampledPosterior(sampled.replace(log_prior_mass=self._log_mass_of_draws))
 
     def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> Draws:
         """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain."""

@@ -271,12 +271,12 @@ def _poisson_tail(n: float, mean: float) -> float:
 
 def _lost_mass(post: HasDraws) -> float:
     """Return the probability of the parts of the posterior of `loss_lines`, by which any probability may be wrong."""
-    lost = max((lack.least - lack.fraction for lack in lacking_features(post)), default=0.0)
+    lost_mass = max((lack.least - lack.fraction for lack in lacking_features(post)), default=0.0)
     evidences = None if post.course is None else post.course.evidences
     if evidences is not None and evidence_difference_lines(evidences):
         log_evidences = evidences[:, 0]
-        lost = max(lost, float(-np.expm1(log_evidences.min() - log_evidences.max())))
-    return max(lost, 0.0)
+        lost_mass = max(lost_mass, float(-np.expm1(log_evidences.min() - log_evidences.max())))
+    return max(lost_mass, 0.0)
 
 
 # what can be used
@@ -284,23 +284,23 @@ def _lost_mass(post: HasDraws) -> float:
 
 def _usable_line(post: HasDraws, diagnostics: Diagnostics) -> str:
     """Return the verdict on draws that fail, in the units of a reader: what is known, and within which error."""
-    parts, lost = [], _lost_mass(post)
+    parts, lost_mass = [], _lost_mass(post)
     of_group = diagnostics.group == PREDICTIONS
     if of_group.any():
         error = diagnostics.prediction_unit * _errors(diagnostics.by_tree[of_group], post.draws.tree_of_draw).max()
         if post.model.classes_ is not None:
-            parts.append(f"predictions: {_within(error + lost)}")
+            parts.append(f"predictions: {_within(error + lost_mass)}")
         else:
             means = diagnostics.prediction_unit * (diagnostics.by_tree[of_group] @ post.draws.weight_of_tree)
             sd = float(means.std())
-            is_usable = error + lost * sd <= MAX_USABLE_SD * sd
-            text = f"within {_rounded_up(error + lost * sd)} (between rows they have sd {_rounded_up(sd)})"
+            is_usable = error + lost_mass * sd <= MAX_USABLE_SD * sd
+            text = f"within {_rounded_up(error + lost_mass * sd)} (between rows they have sd {_rounded_up(sd)})"
             parts.append(f"predictions: {text if is_usable else 'not'}")
-    used = _errors((post.draws.split_counts_of_tree > 0).T, post.draws.tree_of_draw).max(initial=0.0)
-    parts.append(f"probability that a feature is used: {_within(used + lost)}")
+    feature_error = _errors((post.draws.split_counts_of_tree > 0).T, post.draws.tree_of_draw).max(initial=0.0)
+    parts.append(f"probability that a feature is used: {_within(feature_error + lost_mass)}")
     roots = post.draws.root_feature_of_tree == np.arange(post.model.n_features)[:, None]
     root = _errors(roots, post.draws.tree_of_draw).max(initial=0.0)
-    fails = (diagnostics.failed & ~np.isin(diagnostics.group, [PREDICTIONS, FEATURES])).any() or lost > 0.0
+    fails = (diagnostics.failed & ~np.isin(diagnostics.group, [PREDICTIONS, FEATURES])).any() or lost_mass > 0.0
     parts.append(f"which tree: {'not' if fails else _within(root)}")
     return f"not converged; {'; '.join(parts)}."
 

@@ -153,8 +153,8 @@ def random_draws(post: TreeDistribution, n: int, rng: np.random.Generator) -> tu
     """Return draws, and the numbers (n,) of the trees of ``n`` random ones: with replacement, or newly drawn."""
     if post.draws is not None:
         return post.draws, rng.choice(post.draws.tree_of_draw.ravel(), size=n)
-    drawn = post._sampled(n, rng).draws
-    return drawn, drawn.tree_of_draw[0]
+    sampled = post._sampled(n, rng).draws
+    return sampled, sampled.tree_of_draw[0]
 
 
 def refuse_other_leaves(post: TreeDistribution) -> None:

@@ -120,9 +120,9 @@ def to_arviz(
     (2, 200, 1)
     """
     generator = read_generator(rng)
-    drawn, az = draws_of(post, draws, generator), load_arviz()
+    sampled, az = draws_of(post, draws, generator), load_arviz()
     groups = datasets(
-        drawn,
+        sampled,
         log_likelihood=log_likelihood,
         posterior_predictive=posterior_predictive,
         expectation=expectation,
@@ -199,7 +199,7 @@ def refuse_to_save(post: TreeDistribution) -> None:
 
 
 def datasets(
-    drawn: Draws,
+    sampled: Draws,
     *,
     log_likelihood: bool | Literal["exact"] = False,
     posterior_predictive: bool = False,
@@ -214,7 +214,7 @@ def datasets(
     else:
         check_flag("log_likelihood", log_likelihood)
     check_flag("posterior_predictive", posterior_predictive)
-    rng, model = read_generator(rng), drawn.model
+    rng, model = read_generator(rng), sampled.model
     rows = None
     if not isinstance(expectation, bool):
         rows = model.columns.numbers(expectation)
@@ -222,21 +222,21 @@ def datasets(
         rows = model.row_numbers(np.arange(model.n_rows))
     if rows is not None:
         refuse_no_expectation(model)
-    traces, labels = tree_traces(drawn)
-    groups = _arrays_by_group(drawn, traces)
+    traces, labels = tree_traces(sampled)
+    groups = _arrays_by_group(sampled, traces)
     if posterior_predictive:
-        name, new_y, observed = predictive_draws(drawn, rng)
+        name, new_y, observed = predictive_draws(sampled, rng)
         groups["posterior_predictive"] = {name: new_y}
         if observed is not None:
             groups["observed_data"][name] = observed
-    coords = {"feature": list(model.columns.names), "move": list(drawn.moves), "row": np.arange(model.n_rows)}
+    coords = {"feature": list(model.columns.names), "move": list(sampled.moves), "row": np.arange(model.n_rows)}
     coords |= labels
     if model.target.values.ndim == 2 and model.target.names:
         # the name that ArviZ gives to the second dimension of y
         coords["y_dim_1"] = list(model.target.names)
     dims = dict(DIMS_BY_VARIABLE)
     if rows is not None:
-        groups["posterior"]["expectation"] = expectation_draws(drawn, rows, rng)
+        groups["posterior"]["expectation"] = expectation_draws(sampled, rows, rng)
         dims["expectation"] = ["row" if isinstance(expectation, bool) else "new_row"]
         coords["new_row"] = np.arange(len(rows))
         if model.classes_ is not None:
@@ -245,14 +245,14 @@ def datasets(
     attrs = {
         "inference_library": "pactree_mcmc",
         "inference_library_version": library_version(),
-        "sampling_time": float(drawn.seconds),
+        "sampling_time": float(sampled.seconds),
         "model": repr(model),
-        **_attrs_of_calls(drawn.calls),
+        **_attrs_of_calls(sampled.calls),
     }
     out = {"/": xr.Dataset(attrs=attrs)}
     out |= {name: _dataset(name, variables, coords, attrs, dims) for name, variables in groups.items()}
     if log_likelihood:
-        by_row = log_densities(drawn)[0] if isinstance(log_likelihood, str) else log_likelihoods(drawn)
+        by_row = log_densities(sampled)[0] if isinstance(log_likelihood, str) else log_likelihoods(sampled)
         counted = {"row": model.counted_rows}
         out["log_likelihood"] = _dataset("log_likelihood", {"y": by_row}, counted, attrs, DIMS_BY_VARIABLE)
     return out
@@ -290,15 +290,15 @@ def _dataset(
     return xr.Dataset(content, coords=labels, attrs=attrs)
 
 
-def tree_traces(drawn: Draws) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+def tree_traces(sampled: Draws) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
     """Return the traces "support" and "tree_distance", (chains, draws, m) each, and labels of their last axes, "cell"
     and "focal".
     """
     # the first are 0/1 indicators of up to 20 cells (sets of training rows of a node) with a probability near one
     # half, the second the numbers of cells in which a draw differs from each of up to 12 focal trees, draws evenly
     # spaced. Without cells between probability 0 and 1 there is no "support".
-    cells = drawn.cells
-    probability = frequency_by_chain(drawn).mean(axis=0)
+    cells = sampled.cells
+    probability = frequency_by_chain(sampled).mean(axis=0)
     order = np.argsort(np.abs(probability - 0.5), kind="stable")
     order = order[(probability[order] > 0.0) & (probability[order] < 1.0)]
     indicators: list[np.ndarray] = []
@@ -311,16 +311,16 @@ def tree_traces(drawn: Draws) -> tuple[dict[str, np.ndarray], dict[str, list[str
             traced_cells.append(cell)
         if len(traced_cells) == MAX_TRACED_CELLS:
             break
-    draws = focal_draws(drawn, MAX_FOCAL_TREES)
-    distances = distances_from(drawn, drawn.tree_of_draw.ravel()[draws])
+    draws = focal_draws(sampled, MAX_FOCAL_TREES)
+    distances = distances_from(sampled, sampled.tree_of_draw.ravel()[draws])
     traces: dict[str, np.ndarray] = {
-        "tree_distance": np.moveaxis(distances.astype(np.int32)[:, drawn.tree_of_draw], 0, -1)
+        "tree_distance": np.moveaxis(distances.astype(np.int32)[:, sampled.tree_of_draw], 0, -1)
     }
-    labels = {"focal": [draw_label(drawn, draw) for draw in draws.tolist()]}
+    labels = {"focal": [draw_label(sampled, draw) for draw in draws.tolist()]}
     if traced_cells:
-        nodes = most_probable_nodes(drawn, cells.of_node)[traced_cells].tolist()
-        labels["cell"] = unique_labels([words_of_node(drawn, node) for node in nodes])
-        traces["support"] = np.moveaxis(np.array(indicators, dtype=np.int8)[:, drawn.tree_of_draw], 0, -1)
+        nodes = most_probable_nodes(sampled, cells.of_node)[traced_cells].tolist()
+        labels["cell"] = unique_labels([words_of_node(sampled, node) for node in nodes])
+        traces["support"] = np.moveaxis(np.array(indicators, dtype=np.int8)[:, sampled.tree_of_draw], 0, -1)
     return traces, labels
 
 
@@ -337,48 +337,50 @@ def unique_labels(labels: list[str]) -> list[str]:
     return list(unique)
 
 
-def _arrays_by_group(drawn: Draws, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+def _arrays_by_group(sampled: Draws, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
     """Return the arrays of `to_arviz` by group and name, but not those made on request only."""
-    target = drawn.model.target
+    target = sampled.model.target
     y = target.values if target.classes is None else target.classes[target.values]
     event = None
-    if isinstance(drawn.model.leaf, SurvivalLeaf):
+    if isinstance(sampled.model.leaf, SurvivalLeaf):
         y, event = y[:, 0], y[:, 1] == 1.0
     groups = {
-        "posterior": scalars_by_draw(drawn) | {"split_counts": drawn.split_counts_of_tree[drawn.tree_of_draw]} | traces,
-        "sample_stats": {"lp": (drawn.log_prior_of_tree + drawn.log_score_of_tree)[drawn.tree_of_draw]},
+        "posterior": scalars_by_draw(sampled)
+        | {"split_counts": sampled.split_counts_of_tree[sampled.tree_of_draw]}
+        | traces,
+        "sample_stats": {"lp": (sampled.log_prior_of_tree + sampled.log_score_of_tree)[sampled.tree_of_draw]},
         "observed_data": {"y": y if y.dtype.kind in "fiubU" else y.astype(str)},
     }
     if event is not None:
         groups["observed_data"]["event"] = event
-    if not drawn.model.leaf.has_additive_score:
-        groups["posterior"]["noise_variance"] = drawn.noise_variance
-    if drawn.moves:
-        groups["sample_stats"]["acceptance_rate"] = drawn.accepted / np.maximum(drawn.proposed, 1)
-        groups["sample_stats"]["proposals"] = drawn.proposed
+    if not sampled.model.leaf.has_additive_score:
+        groups["posterior"]["noise_variance"] = sampled.noise_variance
+    if sampled.moves:
+        groups["sample_stats"]["acceptance_rate"] = sampled.accepted / np.maximum(sampled.proposed, 1)
+        groups["sample_stats"]["proposals"] = sampled.proposed
     optional = {"sample_weight": target.weight, "estimation": target.estimation}
     constant = {name: values for name, values in optional.items() if values is not None}
     return groups | ({"constant_data": constant} if constant else {})
 
 
-def predictive_draws(drawn: Draws, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray | None]:
+def predictive_draws(sampled: Draws, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray | None]:
     """Draw a new y of every training row from each draw."""
     # returns the name of the variable, the new values (chains, draws, n) and the observed ones (n,), with one more
     # axis if y has columns. The name is "y", or "class_number" if class labels are not numbers; then values are
     # positions among the sorted classes. If times are censored it is "uncensored_y", and observed values are None:
     # when a row with an event would have been censored is unknown.
-    model = drawn.model
+    model = sampled.model
     refuse_loss(model)
     merged_row = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
     leaf = np.empty(len(merged_row), dtype=np.int64)
 
     def leaves_in(t: int) -> np.ndarray:
         """Return the leaf (n,) of distinct tree ``t`` that each training row reaches, a number over all trees."""
-        route_into(leaf, drawn.coded_trees, t, model.units.codes, merged_row)
+        route_into(leaf, sampled.coded_trees, t, model.units.codes, merged_row)
         return leaf
 
-    y = draw_new_y(drawn, drawn.tree_of_draw.ravel(), leaves_in, rng, np.arange(model.n_rows))
-    y = y.reshape(*drawn.tree_of_draw.shape, *y.shape[1:])
+    y = draw_new_y(sampled, sampled.tree_of_draw.ravel(), leaves_in, rng, np.arange(model.n_rows))
+    y = y.reshape(*sampled.tree_of_draw.shape, *y.shape[1:])
     if isinstance(model.leaf, SurvivalLeaf):
         time, event = model.target.values.T
         if event.all():
@@ -395,17 +397,17 @@ def predictive_draws(drawn: Draws, rng: np.random.Generator) -> tuple[str, np.nd
     return "class_number", y, model.target.values
 
 
-def expectation_draws(drawn: Draws, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def expectation_draws(sampled: Draws, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw E(y | x), or P(y | x), at ``rows`` (n, p) from each draw: (chains, draws, n), or (chains, draws, n, K)."""
-    expectations = draw_predictions(drawn, drawn.tree_of_draw.ravel(), rows, rng)
-    expectations = expectations.reshape(*drawn.tree_of_draw.shape, *expectations.shape[1:])
-    return expectations[..., 0] if drawn.model.classes_ is None else expectations
+    expectations = draw_predictions(sampled, sampled.tree_of_draw.ravel(), rows, rng)
+    expectations = expectations.reshape(*sampled.tree_of_draw.shape, *expectations.shape[1:])
+    return expectations[..., 0] if sampled.model.classes_ is None else expectations
 
 
-def scalars_by_draw(drawn: Draws) -> dict[str, np.ndarray]:
+def scalars_by_draw(sampled: Draws) -> dict[str, np.ndarray]:
     """Return the scalars n_leaves, depth, log_prior, log_score of each draw, each (chains, draws)."""
     names = ("n_leaves", "depth", "log_prior", "log_score")
-    return {name: getattr(drawn, f"{name}_of_tree")[drawn.tree_of_draw] for name in names}
+    return {name: getattr(sampled, f"{name}_of_tree")[sampled.tree_of_draw] for name in names}
 
 
 def summary(post: HasDraws) -> pd.DataFrame:

@@ -151,8 +151,8 @@ class SampledPosterior(Posterior):
         return np.bincount(self.draws.depth_of_tree, weights=self.draws.weight_of_tree)
 
     def kl_to_prior(self) -> float:
-        drawn, model = self.draws, self.model
-        log_mass = drawn.log_prior_mass
+        sampled, model = self.draws, self.model
+        log_mass = sampled.log_prior_mass
         if log_mass is None:
             reason = unknown_constant(model)
             if reason is not None:
@@ -160,10 +160,10 @@ class SampledPosterior(Posterior):
             log_mass = log_prior_mass(model)
             assert log_mass is not None
         # sum_t w_t log(w_t / prior(t)) over the trees t with different splits, w_t the fraction of draws with them
-        number = label_equal_trees(model, drawn.coded_trees)
+        number = label_equal_trees(model, sampled.coded_trees)
         first_tree, tree_of_label = np.unique(number, return_index=True, return_inverse=True)[1:]
-        weight = np.bincount(tree_of_label, weights=drawn.weight_of_tree)
-        log_prior = drawn.log_prior_of_tree[first_tree] - log_mass
+        weight = np.bincount(tree_of_label, weights=sampled.weight_of_tree)
+        log_prior = sampled.log_prior_of_tree[first_tree] - log_mass
         return checked_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
 
     def values_by_draw(self, X: Any) -> np.ndarray:
@@ -190,9 +190,9 @@ class SampledPosterior(Posterior):
         return without_cached(self)
 
     def __repr__(self) -> str:
-        drawn, fraction = self.draws, self.draws.accepted.sum() / max(self.draws.proposed.sum(), 1)
+        draws, fraction = self.draws, self.draws.accepted.sum() / max(self.draws.proposed.sum(), 1)
         return (
-            f"SampledPosterior({self.n_chains} chains x {self.n_draws} draws, {drawn.n_distinct_trees} distinct trees, "
+            f"SampledPosterior({self.n_chains} chains x {self.n_draws} draws, {draws.n_distinct_trees} distinct trees, "
             f"{self.n_leaves.mean():.1f} leaves, acceptance {fraction:.3f})"
         )
 
@@ -265,5 +265,5 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
         raise ValueError(
             f"tree {t} has log prior {logs[t, 0]} and log score {logs[t, 1]}; give trees that the prior can draw."
         )
-    drawn = Draws(model, coded, stats, draws.astype(np.int64), logs[:, 0], logs[:, 1])
-    return SampledPosterior(drawn.without_undrawn_trees())
+    sampled = Draws(model, coded, stats, draws.astype(np.int64), logs[:, 0], logs[:, 1])
+    return SampledPosterior(sampled.without_undrawn_trees())

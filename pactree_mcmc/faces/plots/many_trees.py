@@ -81,13 +81,13 @@ def plot_forest(
     ax = style.axes_or_new(ax, 7.0, 4.6)
     from matplotlib.ticker import MaxNLocator
 
-    drawn = draws_of(posterior, n_trees, rng)
-    tree_of_draw = drawn.tree_of_draw.ravel()[evenly_spaced_integers(drawn.tree_of_draw.size, n_trees)]
+    sampled = draws_of(posterior, n_trees, rng)
+    tree_of_draw = sampled.tree_of_draw.ravel()[evenly_spaced_integers(sampled.tree_of_draw.size, n_trees)]
     numbers, counts = np.unique(tree_of_draw, return_counts=True)
-    best = int(np.argmax(drawn.order_key_of_tree))
-    edges = _tree_edges(drawn, np.append(numbers, best))
+    best = int(np.argmax(sampled.order_key_of_tree))
+    edges = _tree_edges(sampled, np.append(numbers, best))
     opacity = min(0.8, 3.0 / math.sqrt(len(tree_of_draw))) if alpha is None else alpha
-    lines = _draw_edges(ax, drawn, edges, np.append(counts, 0), opacity)
+    lines = _draw_edges(ax, sampled, edges, np.append(counts, 0), opacity)
     ends = edges.ends[edges.tree == len(numbers)]
     # a NaN after each edge interrupts the line
     limits = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
@@ -112,16 +112,16 @@ class TreeEdges(NamedTuple):
     depth: int  # depth of the deepest tree
 
 
-def _tree_edges(drawn: Draws, numbers: np.ndarray) -> TreeEdges:
+def _tree_edges(sampled: Draws, numbers: np.ndarray) -> TreeEdges:
     """Return the edges between nodes with training rows, of distinct trees with indices ``numbers``."""
     # the position of a node is the mean position of its training rows, as a fraction of all, sorted by the leaves, from
     # left to right, of the last of these trees
-    trees, merged_rows = drawn.coded_trees.take(numbers), identifying_rows(drawn.model)[0]
+    trees, merged_rows = sampled.coded_trees.take(numbers), identifying_rows(sampled.model)[0]
     tree = np.repeat(np.arange(len(numbers)), np.diff(trees.offset))
     first = trees.offset[tree]
     leaf, rows = (
-        leaves_of_units(trees, drawn.model.units.codes, merged_rows),
-        weights_of_rows(drawn.model.weight_of_unit[merged_rows]),
+        leaves_of_units(trees, sampled.model.units.codes, merged_rows),
+        weights_of_rows(sampled.model.weight_of_unit[merged_rows]),
     )
     # leaves are numbered from left to right, so their numbers sort rows; the mean over the trees decides among equals
     order = np.lexsort(((leaf - trees.offset[:-1]).mean(axis=1), leaf[:, -1]))
@@ -147,11 +147,11 @@ def _tree_edges(drawn: Draws, numbers: np.ndarray) -> TreeEdges:
     with np.errstate(invalid="ignore"):
         place = np.column_stack([position_sum / n_rows, depth])
     above = parent[below]
-    feature = drawn.model.columns.source[trees.feature[above]]
+    feature = sampled.model.columns.source[trees.feature[above]]
     return TreeEdges(np.stack([place[above], place[below]], axis=1), tree[below], feature, int(depth.max()))
 
 
-def _draw_edges(ax: Axes, drawn: Draws, edges: TreeEdges, counts: np.ndarray, opacity: float) -> list[Any]:
+def _draw_edges(ax: Axes, sampled: Draws, edges: TreeEdges, counts: np.ndarray, opacity: float) -> list[Any]:
     """Draw the edges of trees, and return the lines of a legend of their colours."""
     # an edge of n draws has the opacity 1 - (1 - opacity)^n; the most frequent features have their own colours
     from matplotlib.collections import LineCollection
@@ -160,17 +160,17 @@ def _draw_edges(ax: Axes, drawn: Draws, edges: TreeEdges, counts: np.ndarray, op
 
     n_draws = counts[edges.tree]
     is_drawn = n_draws > 0
-    weight = np.bincount(edges.feature[is_drawn], n_draws[is_drawn], drawn.model.n_features)
+    weight = np.bincount(edges.feature[is_drawn], n_draws[is_drawn], sampled.model.n_features)
     frequent = np.argsort(-weight, kind="stable")[:N_COLORED_FEATURES]
     frequent = frequent[weight[frequent] > 0.0]
-    color = np.tile(to_rgba(GREY), (drawn.model.n_features, 1))
+    color = np.tile(to_rgba(GREY), (sampled.model.n_features, 1))
     for k, name in zip(frequent, COLORS, strict=False):
         color[k] = to_rgba(name)
     colors = color[edges.feature[is_drawn]]
     # the opacity of as many edges over one another
     colors[:, 3] = 1.0 - (1.0 - opacity) ** n_draws[is_drawn]
     ax.add_collection(LineCollection(edges.ends[is_drawn], colors=colors, linewidths=1.4, capstyle="round"))
-    names = style.shortened_names([drawn.model.columns.names[k] for k in frequent], MAX_NAME_LETTERS)
+    names = style.shortened_names([sampled.model.columns.names[k] for k in frequent], MAX_NAME_LETTERS)
     lines = [Line2D([], [], color=color[k], linewidth=2.5, label=x) for k, x in zip(frequent, names, strict=True)]
     n_others = int((weight > 0.0).sum()) - len(frequent)
     if n_others:

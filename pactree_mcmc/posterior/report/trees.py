@@ -81,18 +81,18 @@ class CommonPaths(NamedTuple):
         return self.probability * self.rows
 
 
-def common_paths(drawn: Draws, join_cuts: bool = False) -> CommonPaths:
+def common_paths(sampled: Draws, join_cuts: bool = False) -> CommonPaths:
     """Return the paths that training rows take most often. Cost: O(nodes of all distinct trees)."""
     # these are up to 300 paths of up to 8 splits that a random training row takes in a random tree with probability
     # .004 or more. Without ``join_cuts``, splits that lead to different cells of training rows are different; with
     # it, cuts of an ordered feature are joined, whatever their thresholds.
-    of_node, parents, splits, children = _all_paths(drawn, join_cuts)
-    weight, m = drawn.weight_of_tree[drawn.cells.tree_of_node], len(parents)
+    of_node, parents, splits, children = _all_paths(sampled, join_cuts)
+    weight, m = sampled.weight_of_tree[sampled.cells.tree_of_node], len(parents)
     path, ends = np.repeat(np.arange(m), [len(nodes) for nodes in children]), np.concatenate(children).astype(np.int64)
     probability = np.bincount(path, weights=weight[ends], minlength=m)
-    all_rows = max(float(drawn.node_rows[0]), SMALLEST_FLOAT)
-    widths = np.bincount(path, weights=(weight * drawn.node_rows)[ends], minlength=m) / all_rows
-    leaves = np.flatnonzero((of_node >= 0) & (drawn.distinct_trees.feature == LEAF))
+    all_rows = max(float(sampled.node_rows[0]), SMALLEST_FLOAT)
+    widths = np.bincount(path, weights=(weight * sampled.node_rows)[ends], minlength=m) / all_rows
+    leaves = np.flatnonzero((of_node >= 0) & (sampled.distinct_trees.feature == LEAF))
     stops = np.bincount(of_node[leaves], weights=weight[leaves], minlength=m)
     parent = np.array(parents)
     depth = np.zeros(m, dtype=np.int64)
@@ -104,12 +104,13 @@ def common_paths(drawn: Draws, join_cuts: bool = False) -> CommonPaths:
     # a child is never wider than its parent, and of equal width comes later, so parents are among the frequent ones
     listed = np.sort(frequent[widths[frequent] >= MIN_PATH_WIDTH])
     best = [
-        int(np.argmax(drawn.order_key_of_tree[drawn.cells.tree_of_node[children[path]]])) for path in listed.tolist()
+        int(np.argmax(sampled.order_key_of_tree[sampled.cells.tree_of_node[children[path]]]))
+        for path in listed.tolist()
     ]
     node = np.array([children[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
     above = np.array([splits[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
     feature = np.full(m, LEAF)
-    feature[listed] = drawn.distinct_trees.feature[above]
+    feature[listed] = sampled.distinct_trees.feature[above]
     order = _sort_paths(listed, parent, probability, feature)
     at = np.searchsorted(listed, order)
     place = np.full(m + 1, -1)
@@ -118,31 +119,31 @@ def common_paths(drawn: Draws, join_cuts: bool = False) -> CommonPaths:
     return CommonPaths(
         place[parent[order]],
         depth[order],
-        drawn.cells.of_node[node[at]],
+        sampled.cells.of_node[node[at]],
         node[at],
         above[at],
-        np.array([_cut_interval(drawn, splits[path] if join_cuts else [-1]) for path in order.tolist()]),
+        np.array([_cut_interval(sampled, splits[path] if join_cuts else [-1]) for path in order.tolist()]),
         probability[order],
-        _path_errors(drawn, place[of_node], len(order), probability[order]),
+        _path_errors(sampled, place[of_node], len(order), probability[order]),
         stops[order],
         np.where(order == 0, 1.0, widths[order] / path_probability),
         place[of_node],
     )
 
 
-def _all_paths(drawn: Draws, join_cuts: bool) -> tuple[np.ndarray, list[int], list[list[int]], list[list[int]]]:
+def _all_paths(sampled: Draws, join_cuts: bool) -> tuple[np.ndarray, list[int], list[list[int]], list[list[int]]]:
     """Return all decision paths of the distinct trees: the path of each node (n_nodes,), and three lists by path."""
     # children of nodes on one path share a path if they have the same training rows or, with ``join_cuts``, are on
     # the same side of cuts of the same ordered feature, whatever the thresholds. A child with all rows of its
     # parent stays on the parent's path. A node without training rows has path -1. The lists are the parent of each
     # path, its last splits (nodes; -1 for path 0) in the trees that have it, and the nodes to which these splits
     # lead. Parents come first.
-    trees, cells = drawn.coded_trees, drawn.cells
+    trees, cells = sampled.coded_trees, sampled.cells
     feature, right, of_cell, ends = (a.tolist() for a in (trees.feature, trees.right, cells.of_node, trees.offset))
-    joins = (join_cuts & (trees.categories < 0) & ~np.isnan(drawn.distinct_trees.threshold)).tolist()
+    joins = (join_cuts & (trees.categories < 0) & ~np.isnan(sampled.distinct_trees.threshold)).tolist()
     of_node, number = [-1] * len(feature), dict[tuple[int, int, int], int]()
-    parents, splits, children = [-1], [[-1] * drawn.n_distinct_trees], [ends[:-1]]
-    for t in range(drawn.n_distinct_trees):
+    parents, splits, children = [-1], [[-1] * sampled.n_distinct_trees], [ends[:-1]]
+    for t in range(sampled.n_distinct_trees):
         base = ends[t]
         of_node[base] = 0
         for i in range(base, ends[t + 1]):
@@ -167,14 +168,14 @@ def _all_paths(drawn: Draws, join_cuts: bool) -> tuple[np.ndarray, list[int], li
     return np.array(of_node), parents, splits, children
 
 
-def _cut_interval(drawn: Draws, splits: list[int]) -> tuple[float, float, float]:
+def _cut_interval(sampled: Draws, splits: list[int]) -> tuple[float, float, float]:
     """Return the median of the thresholds of the nodes ``splits``, and the ends of their 90 % interval, over draws."""
     nodes = np.array(splits)
-    if nodes[0] < 0 or drawn.distinct_trees.categories[nodes[0]] >= 0:
+    if nodes[0] < 0 or sampled.distinct_trees.categories[nodes[0]] >= 0:
         return np.nan, np.nan, np.nan
-    weight = drawn.weight_of_tree[drawn.cells.tree_of_node[nodes]]
+    weight = sampled.weight_of_tree[sampled.cells.tree_of_node[nodes]]
     weight = weight if weight.any() else np.ones(len(nodes))
-    lower, middle, upper = weighted_quantiles(drawn.distinct_trees.threshold[nodes], weight, 0.9)
+    lower, middle, upper = weighted_quantiles(sampled.distinct_trees.threshold[nodes], weight, 0.9)
     return middle, lower, upper
 
 
@@ -195,36 +196,36 @@ def _sort_paths(listed: np.ndarray, parent: np.ndarray, probability: np.ndarray,
     return np.array(order)
 
 
-def _path_errors(drawn: Draws, of_node: np.ndarray, m: int, probability: np.ndarray) -> np.ndarray:
+def _path_errors(sampled: Draws, of_node: np.ndarray, m: int, probability: np.ndarray) -> np.ndarray:
     """Return the Monte-Carlo standard errors (m,) of the ``probability`` (m,) of paths."""
-    in_tree = np.zeros((m, drawn.n_distinct_trees), dtype=np.bool_)
+    in_tree = np.zeros((m, sampled.n_distinct_trees), dtype=np.bool_)
     listed = of_node >= 0
-    in_tree[of_node[listed], drawn.cells.tree_of_node[listed]] = True
-    ess = rhat_and_ess_by_tree(in_tree, drawn.tree_of_draw)[1]
+    in_tree[of_node[listed], sampled.cells.tree_of_node[listed]] = True
+    ess = rhat_and_ess_by_tree(in_tree, sampled.tree_of_draw)[1]
     return np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess)
 
 
-def trees_for_page(drawn: Draws, credible_set: CredibleSet | None, paths: CommonPaths) -> dict[str, Any]:
+def trees_for_page(sampled: Draws, credible_set: CredibleSet | None, paths: CommonPaths) -> dict[str, Any]:
     """Return up to MAX_TREES trees, fewer if they exceed MAX_TREES_BYTES, down to MIN_TREES, as `pack_trees` does."""
     most = MAX_TREES
     while True:
-        packed = pack_trees(drawn, credible_set, paths, most)
+        packed = pack_trees(sampled, credible_set, paths, most)
         size = len(json.dumps(packed, separators=(",", ":")))
         if size <= MAX_TREES_BYTES or most <= MIN_TREES:
             return packed
         most = max(min(int(0.9 * most * MAX_TREES_BYTES / size), most - 1), MIN_TREES)
 
 
-def select_trees(drawn: Draws, credible_set: CredibleSet | None, most: int) -> tuple[np.ndarray, np.ndarray, str]:
+def select_trees(sampled: Draws, credible_set: CredibleSet | None, most: int) -> tuple[np.ndarray, np.ndarray, str]:
     """Return distinct trees to be shown, the best first."""
-    fraction, key = drawn.weight_of_tree, drawn.order_key_of_tree
-    trees = np.arange(drawn.n_distinct_trees)
+    fraction, key = sampled.weight_of_tree, sampled.order_key_of_tree
+    trees = np.arange(sampled.n_distinct_trees)
     if len(trees) <= most:
         weight, description = fraction, f"all {len(trees)} distinct trees drawn"
     else:
         best = trees[np.argsort(-key[trees], kind="stable")]
-        n_draws = drawn.tree_of_draw.size
-        draws = drawn.tree_of_draw.ravel()[evenly_spaced_integers(n_draws, most)]
+        n_draws = sampled.tree_of_draw.size
+        draws = sampled.tree_of_draw.ravel()[evenly_spaced_integers(n_draws, most)]
         weight = np.bincount(draws, minlength=len(fraction)) / len(draws)
         trees = np.union1d(draws, best[: min(N_BEST_TREES, most // 4) if credible_set else 0])
         description = f"the trees of {len(draws)} of {n_draws} draws, evenly spaced"
@@ -232,34 +233,38 @@ def select_trees(drawn: Draws, credible_set: CredibleSet | None, most: int) -> t
     return trees, weight[trees], description
 
 
-def pack_trees(drawn: Draws, credible_set: CredibleSet | None, paths: CommonPaths, most: int) -> dict[str, Any]:
+def pack_trees(sampled: Draws, credible_set: CredibleSet | None, paths: CommonPaths, most: int) -> dict[str, Any]:
     """Return about ``most`` trees as a dictionary for page.js, with tables of features, splits and leaves."""
-    chosen_trees, weight, description = select_trees(drawn, credible_set, most)
-    trees, nodes, offset = drawn.distinct_trees, drawn.coded_trees.nodes_of(chosen_trees), drawn.coded_trees.offset
+    chosen_trees, weight, description = select_trees(sampled, credible_set, most)
+    trees, nodes, offset = (
+        sampled.distinct_trees,
+        sampled.coded_trees.nodes_of(chosen_trees),
+        sampled.coded_trees.offset,
+    )
     inner, leaves = nodes[trees.feature[nodes] != LEAF], nodes[trees.feature[nodes] == LEAF]
     features = np.unique(trees.feature[inner])
     number = np.zeros(len(trees.feature), dtype=np.int64)
-    first, number[inner] = _distinct_splits(drawn, inner)
-    leaf_table, of_leaf = _leaf_table(drawn, leaves)
+    first, number[inner] = _distinct_splits(sampled, inner)
+    leaf_table, of_leaf = _leaf_table(sampled, leaves)
     number[leaves] = -1 - of_leaf
-    place = np.zeros(drawn.model.n_features, dtype=np.int64)
+    place = np.zeros(sampled.model.n_features, dtype=np.int64)
     place[features] = np.arange(len(features))
-    log_posterior, start = ordering_log_posterior(drawn, credible_set), _typical_row(drawn, features)
+    log_posterior, start = ordering_log_posterior(sampled, credible_set), _typical_row(sampled, features)
     return {
-        "features": [_feature_content(drawn, int(k), value) for k, value in zip(features, start, strict=True)],
+        "features": [_feature_content(sampled, int(k), value) for k, value in zip(features, start, strict=True)],
         "start": start,
-        "splits": [_split_content(drawn, int(place[trees.feature[i]]), int(i)) for i in inner[first]],
+        "splits": [_split_content(sampled, int(place[trees.feature[i]]), int(i)) for i in inner[first]],
         "leaves": leaf_table,
         "trees": [
             {
                 "nodes": number[slice(*offset[t : t + 2])].tolist(),
                 "weight": _round_for_json(w, 6),
-                "fraction": _round_for_json(drawn.weight_of_tree[t], 6),
+                "fraction": _round_for_json(sampled.weight_of_tree[t], 6),
                 "log_posterior": None if log_posterior is None else round(float(log_posterior[t]), 3),
                 "level": None
                 if credible_set is None or log_posterior is None
                 else _round_for_json(credible_set.level_at(float(log_posterior[t])), 4),
-                "paths": _paths_of_tree(drawn, paths, t),
+                "paths": _paths_of_tree(sampled, paths, t),
             }
             for t, w in zip(chosen_trees.tolist(), weight.tolist(), strict=True)
         ],
@@ -267,38 +272,40 @@ def pack_trees(drawn: Draws, credible_set: CredibleSet | None, paths: CommonPath
     }
 
 
-def ordering_log_posterior(drawn: Draws, credible_set: CredibleSet | None) -> np.ndarray | None:
+def ordering_log_posterior(sampled: Draws, credible_set: CredibleSet | None) -> np.ndarray | None:
     """Return the log posterior (n_distinct_trees,) by which trees are ordered, nats, unnormalised."""
-    if not drawn.sees_all_rows:
+    if not sampled.sees_all_rows:
         return None
-    return drawn.log_prior_of_tree + drawn.log_score_of_tree if credible_set is None else drawn.log_posterior_of_tree
+    return (
+        sampled.log_prior_of_tree + sampled.log_score_of_tree if credible_set is None else sampled.log_posterior_of_tree
+    )
 
 
-def _distinct_splits(drawn: Draws, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _distinct_splits(sampled: Draws, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the index in ``inner`` at which each distinct split first occurs, and the split of each entry."""
-    trees = drawn.distinct_trees
+    trees = sampled.distinct_trees
     columns = [trees.feature[inner], trees.categories[inner], trees.default_left[inner], trees.threshold[inner]]
-    if drawn.node_between is not None:
+    if sampled.node_between is not None:
         # the text of a threshold depends on the values next to it
-        columns += [*drawn.node_between[inner].T]
+        columns += [*sampled.node_between[inner].T]
     # NaN is not equal to itself
     key = np.nan_to_num(np.column_stack(columns).astype(np.float64), nan=np.inf, posinf=np.inf, neginf=-np.inf)
     _, first, of_inner = np.unique(key, axis=0, return_index=True, return_inverse=True)
     return first, of_inner.reshape(-1)
 
 
-def _leaf_table(drawn: Draws, leaves: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+def _leaf_table(sampled: Draws, leaves: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
     """Return a table of the distinct leaves among ``leaves`` (m,), and the line (m,) of each of these nodes."""
-    model, m = drawn.model, len(leaves)
-    values = drawn.place_values[leaves] if has_values_by_leaf(model) else np.empty((m, 0))
-    distributions, kind, parameters = _distributions(drawn), None, np.empty((m, 0))
+    model, m = sampled.model, len(leaves)
+    values = sampled.place_values[leaves] if has_values_by_leaf(model) else np.empty((m, 0))
+    distributions, kind, parameters = _distributions(sampled), None, np.empty((m, 0))
     if distributions is not None:
-        parameters = np.column_stack([np.broadcast_to(x, len(drawn.place_stats))[leaves] for x in distributions])
+        parameters = np.column_stack([np.broadcast_to(x, len(sampled.place_stats))[leaves] for x in distributions])
         kind = "student" if isinstance(distributions, StudentT) else "negative binomial"
-    texts = words_of_cells(model, drawn.place_stats[leaves])
+    texts = words_of_cells(model, sampled.place_stats[leaves])
     distinct_texts, of_text = np.unique([""] * m if texts is None else texts, return_inverse=True)
-    expectation_kind, of_expectation = _expectations(drawn)
-    table = np.column_stack([drawn.node_rows[leaves], values, parameters, of_expectation[leaves], of_text])
+    expectation_kind, of_expectation = _expectations(sampled)
+    table = np.column_stack([sampled.node_rows[leaves], values, parameters, of_expectation[leaves], of_text])
     distinct, of_leaf = np.unique(table, axis=0, return_inverse=True)
     d, is_classes = values.shape[1], model.classes_ is not None
     shown_digits = max([digits_of_range(column) for column in values.T], default=5)
@@ -324,13 +331,13 @@ def _leaf_table(drawn: Draws, leaves: np.ndarray) -> tuple[dict[str, Any], np.nd
     }, of_leaf.reshape(-1)
 
 
-def _expectations(drawn: Draws) -> tuple[str | None, np.ndarray]:
+def _expectations(sampled: Draws) -> tuple[str | None, np.ndarray]:
     """Return the family of the posterior of E(y), or of class probabilities, given the tree, and its parameters."""
-    model, nothing = drawn.model, np.empty((len(drawn.place_stats), 0))
+    model, nothing = sampled.model, np.empty((len(sampled.place_stats), 0))
     if not (has_values_by_leaf(model) and model.leaf.has_expectation):
         return None, nothing
     try:
-        first = model.leaf.expectation(drawn.place_stats, drawn.place_tree, model.target)[0]
+        first = model.leaf.expectation(sampled.place_stats, sampled.place_tree, model.target)[0]
     except ValueError:
         # a leaf of the caller's own can only draw E(y)
         return None, nothing
@@ -340,22 +347,22 @@ def _expectations(drawn: Draws) -> tuple[str | None, np.ndarray]:
     return name, np.column_stack(select(*first.parameters))
 
 
-def _distributions(drawn: Draws) -> StudentT | NegativeBinomial | None:
+def _distributions(sampled: Draws) -> StudentT | NegativeBinomial | None:
     """Return the predictive distribution of a new y in each node (n_nodes,), or None if page.js cannot evaluate it."""
-    model = drawn.model
+    model = sampled.model
     if model.classes_ is not None or not has_values_by_leaf(model) or not model.leaf.has_likelihood:
         return None
     try:
-        distributions = model.leaf.predictive(drawn.place_stats, drawn.place_tree, model.target)
+        distributions = model.leaf.predictive(sampled.place_stats, sampled.place_tree, model.target)
     except ValueError:
         # a leaf of the caller's own without distributions
         return None
     return distributions if isinstance(distributions, StudentT | NegativeBinomial) else None
 
 
-def _paths_of_tree(drawn: Draws, paths: CommonPaths, t: int) -> list[int]:
+def _paths_of_tree(sampled: Draws, paths: CommonPaths, t: int) -> list[int]:
     """Return the path of each node of distinct tree ``t`` in preorder, -1 if it has none, without nodes below such."""
-    trees = drawn.coded_trees
+    trees = sampled.coded_trees
     base, end = int(trees.offset[t]), int(trees.offset[t + 1])
     listed = np.zeros(end - base, dtype=np.bool_)
     listed[0] = True
@@ -365,9 +372,9 @@ def _paths_of_tree(drawn: Draws, paths: CommonPaths, t: int) -> list[int]:
     return paths.of_node[base:end][listed].tolist()
 
 
-def _feature_content(drawn: Draws, k: int, value: Any) -> dict[str, Any]:
+def _feature_content(sampled: Draws, k: int, value: Any) -> dict[str, Any]:
     """Return feature ``k`` for page.js: its ``name``, ``kind``, ``levels``, ``missing``, ``twin`` and ``unit``."""
-    columns = drawn.model.columns
+    columns = sampled.model.columns
     kind, categories = columns.kind(k), columns.categories[k]
     feature: dict[str, Any] = {
         "name": truncate(columns.names[k], MAX_NAME_LENGTH),
@@ -383,25 +390,25 @@ def _feature_content(drawn: Draws, k: int, value: Any) -> dict[str, Any]:
     return feature
 
 
-def _split_content(drawn: Draws, feature: int, node: int) -> list[Any]:
+def _split_content(sampled: Draws, feature: int, node: int) -> list[Any]:
     """Return the split of a node for page.js: feature, threshold or categories, default side, text of the threshold."""
-    trees = drawn.distinct_trees
+    trees = sampled.distinct_trees
     mask, default = int(trees.categories[node]), int(trees.default_left[node])
     if mask >= 0:
         return [feature, [j for j in range(mask.bit_length()) if mask >> j & 1], default]
     threshold = float(trees.threshold[node])
     if np.isnan(threshold):
         return [feature, None, default]
-    low, high = (np.nan, np.nan) if drawn.node_between is None else drawn.node_between[node].tolist()
-    text = threshold_text(threshold, low, high, drawn.model.columns.kind(int(trees.feature[node])))
+    low, high = (np.nan, np.nan) if sampled.node_between is None else sampled.node_between[node].tolist()
+    text = threshold_text(threshold, low, high, sampled.model.columns.kind(int(trees.feature[node])))
     # JSON has no infinity; JavaScript reads the word
     number = threshold if np.isfinite(threshold) else f"{threshold}".replace("inf", "Infinity")
     return [feature, number, default, text]
 
 
-def _typical_row(drawn: Draws, features: np.ndarray) -> list[Any]:
+def _typical_row(sampled: Draws, features: np.ndarray) -> list[Any]:
     """Return a typical row as values of these ``features``, with which the form of the page starts."""
-    model = drawn.model
+    model = sampled.model
     numbers = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_ROWS))
     out: list[Any] = []
     for k in features.tolist():

@@ -81,10 +81,10 @@ def data_line(model: TreeModel) -> str:
     return f"{rows}, {features}{nominal}; {kind}"
 
 
-def run_line(drawn: Draws) -> str:
+def run_line(sampled: Draws) -> str:
     """Return one line with the numbers of chains, draws and distinct trees."""
-    draws, trees = count_with_noun(drawn.n_draws, "draw"), count_with_noun(drawn.n_distinct_trees, "distinct tree")
-    return f"{count_with_noun(drawn.n_chains, 'chain')} x {draws}, {trees}"
+    draws, trees = count_with_noun(sampled.n_draws, "draw"), count_with_noun(sampled.n_distinct_trees, "distinct tree")
+    return f"{count_with_noun(sampled.n_chains, 'chain')} x {draws}, {trees}"
 
 
 def evidence_text(post: Any) -> str:

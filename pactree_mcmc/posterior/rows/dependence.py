@@ -69,13 +69,13 @@ def partial_dependence(
     """Return the partial dependence of some ``columns`` of predictions on a feature, for ``rows`` (n, p) of numbers."""
     rng = read_generator(rng)
     refuse_other_leaves(post)
-    drawn = draws_of(post, n_trees, rng)
-    axis = feature_axis(post.model, feature, spaced_trees(drawn, n_trees), most_pieces)
+    sampled = draws_of(post, n_trees, rng)
+    axis = feature_axis(post.model, feature, spaced_trees(sampled, n_trees), most_pieces)
     rows_at_values = np.tile(rows, (len(axis.middles), 1))
     rows_at_values[:, feature] = np.repeat(axis.middles, len(rows))
     shape = (len(axis.middles), len(rows))
     by_row = post._rows.values(rows_at_values)[:, columns].reshape(*shape, len(columns))
-    predictions = draw_predictions(drawn, trees_of_spaced_draws(drawn, n_trees), rows_at_values, rng, columns)
+    predictions = draw_predictions(sampled, trees_of_spaced_draws(sampled, n_trees), rows_at_values, rng, columns)
     means = predictions.reshape(n_trees, *shape, len(columns)).mean(axis=2)
     return Dependence(axis, by_row, *np.quantile(means, central_fractions(coverage), axis=0))
 

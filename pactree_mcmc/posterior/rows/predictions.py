@@ -207,8 +207,8 @@ def credible_interval_at(post: TreeDistribution, X: np.ndarray, coverage: float)
     model, rows, fractions = post.model, post._rows, np.array(central_fractions(coverage))
     refuse_no_expectation(model)
     if not model.leaf.has_closed_expectation:
-        drawn = draw_expectations_at(post, X, N_INTERVAL_DRAWS, 0)
-        return np.moveaxis(np.quantile(drawn, fractions, axis=0), 0, -1)
+        sampled = draw_expectations_at(post, X, N_INTERVAL_DRAWS, 0)
+        return np.moveaxis(np.quantile(sampled, fractions, axis=0), 0, -1)
     laws = model.leaf.expectation(rows.place_stats, rows.place_tree, model.target)
     ends = np.stack([quantiles_at(rows, law, X, fractions) for law in laws], axis=1)
     return ends[:, 0] if model.classes_ is None else ends
@@ -314,18 +314,18 @@ def sample_predictive_at(
     model, n, generator = post.model, check_count("draws", draws), read_generator(rng)
     refuse_loss(model)
     refuse_other_leaves(post)
-    drawn, trees = random_draws(post, n, generator)
+    sampled, trees = random_draws(post, n, generator)
     regressors = () if model.leaf.x_columns is None else (model.regressors(X),)
 
     def find_leaves(t: int) -> np.ndarray:
         """Return the leaf (n,) of distinct tree ``t`` that each row reaches, a number over all trees."""
-        return drawn.coded_trees.offset[t] + drawn.distinct_tree(t).routes().leaves(X)
+        return sampled.coded_trees.offset[t] + sampled.distinct_tree(t).routes().leaves(X)
 
     if exposures is None:
-        y = draw_new_y(drawn, trees, find_leaves, generator, regressors=regressors)
+        y = draw_new_y(sampled, trees, find_leaves, generator, regressors=regressors)
     else:
         leaf = replace(cast(Any, model.leaf), exposure=exposures)
-        y = draw_new_y(drawn, trees, find_leaves, generator, np.arange(len(X)), leaf=leaf)
+        y = draw_new_y(sampled, trees, find_leaves, generator, np.arange(len(X)), leaf=leaf)
     return y if model.classes_ is None else model.classes_[y]
 
 
@@ -586,10 +586,10 @@ def draw_predictions(
     return np.array([predictions[:, columns] for predictions in out])
 
 
-def trees_of_spaced_draws(drawn: Draws, draws: int) -> np.ndarray:
+def trees_of_spaced_draws(sampled: Draws, draws: int) -> np.ndarray:
     """Return the numbers (draws,) of the distinct trees of ``draws`` evenly spaced draws, chain after chain."""
     # each draw is taken once if the posterior has exactly ``draws`` draws; some are repeated if it has fewer.
-    trees = drawn.tree_of_draw.ravel()
+    trees = sampled.tree_of_draw.ravel()
     return trees[np.arange(draws) * len(trees) // draws]
 
 

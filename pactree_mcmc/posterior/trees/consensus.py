@@ -151,27 +151,27 @@ def consensus_tree(
     >>> post.consensus_tree().words
     ['all rows', 'x0 <= 0.5', 'x0 > 0.5']
     """
-    drawn = draws_of(post, draws, rng)
+    sampled = draws_of(post, draws, rng)
     min_support = check_number("min_support", min_support, "a number 0.5..1", 0.5, 1.0)
     check_flag("join_cuts", join_cuts)
     if post._cells is None:
-        probability = drawn.cells.frequencies(drawn.weight_of_tree)
+        probability = sampled.cells.frequencies(sampled.weight_of_tree)
     else:
-        probability = post._cells.probability_of(drawn.cells.key)
+        probability = post._cells.probability_of(sampled.cells.key)
     threshold = min(min_support, 1.0 - CERTAINTY_TOLERANCE)
-    groups = join_cells(drawn, probability, threshold) if join_cuts else exact_groups(drawn, probability)
+    groups = join_cells(sampled, probability, threshold) if join_cuts else exact_groups(sampled, probability)
     members = np.union1d([0], np.flatnonzero(groups.probability > threshold)).astype(np.int64)
-    nodes = most_probable_nodes(drawn, groups.of_node)[members]
-    parent = _parents_of_groups(ancestors_of_groups(drawn, groups.of_node, members))
+    nodes = most_probable_nodes(sampled, groups.of_node)[members]
+    parent = _parents_of_groups(ancestors_of_groups(sampled, groups.of_node, members))
     pairs: list[list[tuple[int, int]]] = [[]]
     paths: list[list[Condition]] = [[]]
     for i in range(1, len(members)):
-        pairs.append(_node_pairs(drawn, groups.of_node, *members[[parent[i], i]].tolist()))
-        paths.append(_path_between(drawn, pairs[i], int(nodes[i])))
+        pairs.append(_node_pairs(sampled, groups.of_node, *members[[parent[i], i]].tolist()))
+        paths.append(_path_between(sampled, pairs[i], int(nodes[i])))
     order = _nodes_in_preorder(parent, _sibling_sort_keys(parent, paths))
     parent_place = np.where(parent[order] < 0, -1, np.argsort(order)[parent[order]])
-    model, texts, depth = drawn.model, [ALL_ROWS], np.zeros(len(order), dtype=np.int64)
-    rows, stats = drawn.node_rows[nodes[order]], drawn.place_stats[nodes[order]].copy()
+    model, texts, depth = sampled.model, [ALL_ROWS], np.zeros(len(order), dtype=np.int64)
+    rows, stats = sampled.node_rows[nodes[order]], sampled.place_stats[nodes[order]].copy()
     # the conditions from the root to each node, parents first, and the units (merged rows) that satisfy them
     conditions: list[list[Condition]] = [[]]
     masks = [np.ones(model.units.n_units, dtype=np.bool_)]
@@ -181,7 +181,7 @@ def consensus_tree(
         is_joined = groups.is_joined[members[[parent[i], i]]]
         is_rule[place] = is_joined.any() or is_rule[parent_number]
         path = [beside_all_rows(model, one) for one in paths[i]] if is_rule[place] else paths[i]
-        cuts = _cut_intervals(drawn, pairs[i]) if is_joined.any() else {}
+        cuts = _cut_intervals(sampled, pairs[i]) if is_joined.any() else {}
         texts.append(conditions_in_words(model.columns, path, conditions[parent_number], cuts))
         conditions.append(conditions[parent_number] + path)
         depth[place] = depth[parent_number] + 1
@@ -205,7 +205,7 @@ def consensus_tree(
         depth,
         np.asarray(model.leaf.value(stats, model.target)) if has_values_by_leaf(model) else None,
         model.classes_,
-        [tuple(word) for word in drawn.cells.key[drawn.cells.of_node[nodes[order]]].tolist()],
+        [tuple(word) for word in sampled.cells.key[sampled.cells.of_node[nodes[order]]].tolist()],
         lines_of_cells(model, stats, MAX_SHOWN_CLASSES),
         caveat_of(post),
     )

@@ -174,8 +174,8 @@ def credible_set(post: TreeDistribution, mass: float = 0.95, *, draws: int = 100
     if best.probability is not None and best.probability.sum() >= mass:
         weight = np.bincount(best.number, best.probability, best.draws.n_distinct_trees)
         return _set_of(best.draws, weight, mass, exact=True)
-    drawn = draws_of(post, n, rng)
-    return _set_of(drawn, drawn.weight_of_tree, mass, exact=False)
+    sampled = draws_of(post, n, rng)
+    return _set_of(sampled, sampled.weight_of_tree, mass, exact=False)
 
 
 def _set_of(draws: Draws, weight: np.ndarray, mass: float, *, exact: bool) -> CredibleSet:
@@ -208,8 +208,8 @@ def draw_trees(post: TreeDistribution, n: int, rng: Seed = None) -> list[Tree]:
     n, generator = check_count("n", n, 0), read_generator(rng)
     if n == 0:
         return []
-    drawn, numbers = random_draws(post, n, generator)
-    tree_of_number = {t: drawn.distinct_tree(t) for t in np.unique(numbers).tolist()}
+    sampled, numbers = random_draws(post, n, generator)
+    tree_of_number = {t: sampled.distinct_tree(t) for t in np.unique(numbers).tolist()}
     return [tree_of_number[t] for t in numbers.tolist()]
 
 

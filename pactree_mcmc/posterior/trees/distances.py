@@ -82,9 +82,9 @@ def tree_distances(post: HasDraws, draws: Any = None, *, kind: str = "cells") ->
     >>> [float(post.tree_distances(kind=kind).matrix[0, 1].round(3)) for kind in ("cells", "partitions")]
     [4.0, 0.521]
     """
-    drawn = post.draws
+    sampled = post.draws
     kind = check_choice("kind", kind, DISTANCE_KINDS)
-    total = drawn.tree_of_draw.size
+    total = sampled.tree_of_draw.size
     if draws is None:
         numbers = evenly_spaced_integers(total, DEFAULT_N_DRAWS)
     else:
@@ -95,11 +95,11 @@ def tree_distances(post: HasDraws, draws: Any = None, *, kind: str = "cells") ->
             invalid = int(numbers[(numbers < 0) | (numbers >= total)][0])
             raise ValueError(f"draws has {invalid}, but the posterior has {total} draws; give 0 to {total - 1}.")
         numbers = numbers.astype(np.int64)
-    tree = drawn.tree_of_draw.ravel()[numbers]
+    tree = sampled.tree_of_draw.ravel()[numbers]
     distinct, position = np.unique(tree, return_inverse=True)
-    matrix = distance_matrix(drawn, distinct, distinct, kind)
+    matrix = distance_matrix(sampled, distinct, distinct, kind)
     return TreeDistances(
-        matrix[position[:, None], position], numbers // drawn.n_draws, numbers % drawn.n_draws, tree, kind
+        matrix[position[:, None], position], numbers // sampled.n_draws, numbers % sampled.n_draws, tree, kind
     )
 
 
@@ -297,12 +297,12 @@ def tree_ess(post: HasDraws) -> TreeEss:
     return TreeEss(*figures, mean_distance, deviation, total)
 
 
-def focal_draws(drawn: Draws, max_trees: int) -> np.ndarray:
+def focal_draws(sampled: Draws, max_trees: int) -> np.ndarray:
     """Choose at most ``max_trees`` draws, evenly spaced over all chains, and return the numbers of the first with each
     tree, chain after chain. Distances from these trees, the focal trees, are diagnosed.
     """
-    draws = evenly_spaced_integers(drawn.tree_of_draw.size, max_trees)
-    return draws[np.sort(np.unique(drawn.tree_of_draw.ravel()[draws], return_index=True)[1])]
+    draws = evenly_spaced_integers(sampled.tree_of_draw.size, max_trees)
+    return draws[np.sort(np.unique(sampled.tree_of_draw.ravel()[draws], return_index=True)[1])]
 
 
 def draw_label(draws: Draws, draw: int) -> str:

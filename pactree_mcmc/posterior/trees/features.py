@@ -139,11 +139,11 @@ def interactions(
     """
     import pandas as pd
 
-    drawn = draws_of(post, draws, rng)
+    sampled = draws_of(post, draws, rng)
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
-    max_pairs, pairs_by_tree = check_count("most", most), _pairs_by_tree(drawn)
+    max_pairs, pairs_by_tree = check_count("most", most), _pairs_by_tree(sampled)
     probability = np.zeros((post.model.n_features, post.model.n_features))
-    for pairs, weight in zip(pairs_by_tree, drawn.weight_of_tree.tolist(), strict=True):
+    for pairs, weight in zip(pairs_by_tree, sampled.weight_of_tree.tolist(), strict=True):
         for j, k in pairs:
             probability[j, k] += weight
     first, second = np.triu_indices(len(probability), 1)
@@ -154,7 +154,7 @@ def interactions(
     has_pair = np.zeros((len(order), len(pairs_by_tree)), dtype=np.bool_)
     for i, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         has_pair[i] = [frozenset(pair) in pairs for pairs in pairs_by_tree]
-    mcse = np.sqrt(of_pair * (1.0 - of_pair) / rhat_and_ess_by_tree(has_pair, drawn.tree_of_draw)[1])
+    mcse = np.sqrt(of_pair * (1.0 - of_pair) / rhat_and_ess_by_tree(has_pair, sampled.tree_of_draw)[1])
     names = np.array(post.model.columns.names, dtype=object)
     return pd.DataFrame({"feature": names[first], "other": names[second], "probability": of_pair, "mcse": mcse})
 

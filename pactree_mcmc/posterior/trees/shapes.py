@@ -210,20 +210,20 @@ def shapes(
     ['x0']
     """
     refuse_other_leaves(post)
-    drawn = draws_of(post, draws, rng)
+    sampled = draws_of(post, draws, rng)
     max_shapes = check_count("most", most)
     central_fractions(coverage)
-    numbers = number_shapes(drawn)
-    probability = np.bincount(numbers.of_tree, weights=drawn.weight_of_tree)
+    numbers = number_shapes(sampled)
+    probability = np.bincount(numbers.of_tree, weights=sampled.weight_of_tree)
     order = np.argsort(-probability, kind="stable")[:max_shapes]
     rank = np.full(len(probability), -1)
     rank[order] = np.arange(len(order))
-    of_draw = rank[numbers.of_tree][drawn.tree_of_draw]
+    of_draw = rank[numbers.of_tree][sampled.tree_of_draw]
     described = []
     for i, number in enumerate(order.tolist()):
         trees = np.flatnonzero(numbers.of_tree == number)
         by_chain = (of_draw == i).mean(axis=1)
-        described.append(_describe_shape(drawn, numbers, trees, float(probability[number]), by_chain, coverage))
+        described.append(_describe_shape(sampled, numbers, trees, float(probability[number]), by_chain, coverage))
     return Shapes(described, of_draw, len(probability), float(coverage), caveat_of(post))
 
 

@@ -216,20 +216,20 @@ class DrawnCells(CellLaw):
         return words_of_node(self.draws, int(self.node[cell]))
 
     def split_words(self, split: int) -> tuple[str, str]:
-        drawn, node = self.draws, int(self.split_node[split])
-        above = _conditions_above(drawn, node)
-        condition = condition_of(drawn.distinct_trees, drawn.node_between, node)
-        columns = drawn.model.columns
+        sampled, node = self.draws, int(self.split_node[split])
+        above = _conditions_above(sampled, node)
+        condition = condition_of(sampled.distinct_trees, sampled.node_between, node)
+        columns = sampled.model.columns
         return conditions_in_words(columns, above), conditions_in_words(columns, [condition], above)
 
     def rows(self, cells: np.ndarray, splits: np.ndarray) -> np.ndarray:
         return self.draws.node_rows[np.concatenate([self.node[cells], self.split_node[splits]])]
 
     def errors(self, cells: np.ndarray, splits: np.ndarray) -> CellErrors:
-        drawn = self.draws
-        by_tree = np.vstack([drawn.cells.trees_with(cells), drawn.cells.trees_with(splits, splits=True)])
+        sampled = self.draws
+        by_tree = np.vstack([sampled.cells.trees_with(cells), sampled.cells.trees_with(splits, splits=True)])
         by_chain = np.hstack([self.by_chain[:, cells], self.split_by_chain[:, splits]])
-        rhat, ess = rhat_and_ess_by_tree(by_tree, drawn.tree_of_draw)
+        rhat, ess = rhat_and_ess_by_tree(by_tree, sampled.tree_of_draw)
         p = by_chain.mean(axis=0)
         return CellErrors(by_chain.T, rhat, ess, np.sqrt(np.maximum(p * (1.0 - p), 0.0) / ess), by_tree)
 
@@ -315,14 +315,14 @@ def asdsf(post: HasDraws, min_probability: float = 0.1) -> SplitFrequencies:
     >>> round(stuck.asdsf, 3), round(stuck.expected, 3), stuck.n_cells
     (0.707, 0.04, 4)
     """
-    drawn = post.draws
+    sampled = post.draws
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
-    draws = drawn.tree_of_draw
+    draws = sampled.tree_of_draw
     if len(draws) == 1:
         half = draws.shape[1] // 2
         draws = np.array([draws[0, :half], draws[0, -half:]]) if half else np.repeat(draws, 2, axis=0)
-    counts = np.array([np.bincount(chain, minlength=drawn.n_distinct_trees) for chain in draws], dtype=np.float64)
-    frequency = drawn.cells.frequencies(counts) / draws.shape[1]
+    counts = np.array([np.bincount(chain, minlength=sampled.n_distinct_trees) for chain in draws], dtype=np.float64)
+    frequency = sampled.cells.frequencies(counts) / draws.shape[1]
     checked = indices_by_probability(frequency.max(axis=0), min_probability, 1)
     if len(checked) == 0:
         return SplitFrequencies(0.0, 0.0, 0)
@@ -330,7 +330,7 @@ def asdsf(post: HasDraws, min_probability: float = 0.1) -> SplitFrequencies:
     if draws.shape[1] < MIN_DRAWS_PER_CHAIN:
         return SplitFrequencies(float(deviation.mean()), math.nan, len(checked))
     time = np.empty(len(checked))
-    for i, has_cell in enumerate(drawn.cells.trees_with(checked)):
+    for i, has_cell in enumerate(sampled.cells.trees_with(checked)):
         time[i] = autocorrelation_times(has_cell[draws][None].astype(np.float64))[0]
     mean, chains = frequency[:, checked].mean(axis=0), len(draws)
     variance = mean * (1.0 - mean) * np.minimum(time / draws.shape[1], 1.0)
