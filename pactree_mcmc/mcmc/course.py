@@ -44,7 +44,7 @@ from .whole.evidence import team_evidences, with_evidences
 from .whole.rounds import has_room_in_graphs, tune_in_teams, with_draws_in_graphs
 
 MAX_STRETCHES = 6
-"""Largest number of stretches. Later the graphs gain little (benchmarks/README.md, More time)."""
+"""Largest number of stretches. Later the graphs gain little."""
 PILOT_STEPS = 10
 """Number of first steps by which the cost of a step is measured in a run without a density."""
 MAX_PILOT_FRACTION = 0.5
