@@ -159,7 +159,7 @@ def differs(one, other, tolerance):
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         if one.shape != other.shape:
             return True
-        if tolerance == 0.0:
+        if tolerance == 0.0 or bool in (one.dtype, other.dtype):
             return not np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
         finite = np.isfinite(one) & np.isfinite(other)
         scale = max(np.abs(one[finite]).max(initial=0.0), 1.0)
