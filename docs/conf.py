@@ -4,6 +4,7 @@ import inspect
 import re
 import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import matplotlib
@@ -14,7 +15,6 @@ from sphinx.errors import ExtensionError
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-import exact  # noqa: E402
 import pactree_mcmc  # noqa: E402
 from tests.project.pages import run_as_printed  # noqa: E402
 
@@ -43,6 +43,20 @@ def _is_ours(member):
     """Return True for a function, method or property that our packages define."""
     function = getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", member)
     return inspect.isfunction(function) and function.__module__.partition(".")[0] in {"pactree_mcmc", "exact"}
+
+
+def listed_classes():
+    """Yield the full name and the value of each class that docs/api.md lists."""
+    package = ""
+    for line in (ROOT / "docs" / "api.md").read_text(encoding="utf-8").splitlines():
+        if module := re.fullmatch(r"\.\. currentmodule:: (\w+)", line):
+            package = module[1]
+        elif name := re.fullmatch(r" {3}~?([\w.]+)", line):
+            # by module, since `exact.compare` is a function too
+            module, _, last = f"{package}.{name[1]}".rpartition(".")
+            value = getattr(import_module(module), last, None)
+            if inspect.isclass(value):
+                yield f"{module}.{last}", value
 
 
 project = "pactree-mcmc"
@@ -77,14 +91,7 @@ autodoc_member_order = "bysource"
 autosummary_generate = True
 # file systems that ignore case have one file for both names
 autosummary_filename_map = {"pactree_mcmc.contexts": "pactree_mcmc.contexts_of_symbols"}
-autosummary_context = {
-    "described": {
-        f"{package.__name__}.{name}": documented_members(getattr(package, name))
-        for package in (pactree_mcmc, exact)
-        for name in package.__all__
-        if inspect.isclass(getattr(package, name))
-    }
-}
+autosummary_context = {"described": {name: documented_members(cls) for name, cls in listed_classes()}}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 # a class and its estimator may both have an attribute of one name; each page links to its own

@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from pactree_mcmc.certificates import Bound, dyadic_tree_bound
+from pactree_mcmc.certificates.bound import Bound
+from pactree_mcmc.certificates.occam_bounds import dyadic_tree_bound
 from pactree_mcmc.core.checks import (
     check_choice,
     check_count,

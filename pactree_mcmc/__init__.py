@@ -8,10 +8,7 @@ Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVari
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree.
 Sampling: sample, resume, load, posterior_from_trees, warm_up, Posterior, SampledPosterior, ConvergenceWarning;
-progressive_mixture, ProgressiveSample.
-Results about trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Shapes,
-Shape.
-Results about times to an event: Survival, SurvivalCalibration.
+progressive_mixture.
 Your own moves: Move, and the module moves. Checks of your own moves, leaves and split priors: the module testing.
 Risk bounds: the module certificates. Pictures: the module plots.
 Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
@@ -53,14 +50,8 @@ from .model import (
 from .model.split_prior.fixed_tree import Contexts, context_tree, contexts, dyadic_tree, kd_tree
 from .posterior.ess import ConvergenceWarning
 from .posterior.posterior import Posterior
-from .posterior.rows.survival import Survival, SurvivalCalibration
 from .posterior.sampled import SampledPosterior, posterior_from_trees
-from .posterior.trees.consensus import ConsensusTree
-from .posterior.trees.credible_set import CredibleSet
-from .posterior.trees.distances import TreeDistances, TreeEss
-from .posterior.trees.shapes import Shape, Shapes
-from .posterior.trees.support import SplitFrequencies, Support
-from .smc import ProgressiveSample, progressive_mixture
+from .smc import progressive_mixture
 from .tree.tree import Tree, check_tree
 
 if TYPE_CHECKING:
@@ -77,10 +68,8 @@ __all__ = [
     "BayesianTreeRegressor",
     "BranchingProcess",
     "ChipmanPrior",
-    "ConsensusTree",
     "Contexts",
     "ConvergenceWarning",
-    "CredibleSet",
     "CustomLeaf",
     "CustomSplits",
     "Cut",
@@ -100,17 +89,8 @@ __all__ = [
     "PacBayesLoss",
     "PoissonGamma",
     "Posterior",
-    "ProgressiveSample",
     "SampledPosterior",
-    "Shape",
-    "Shapes",
-    "SplitFrequencies",
-    "Support",
-    "Survival",
-    "SurvivalCalibration",
     "Tree",
-    "TreeDistances",
-    "TreeEss",
     "TreeModel",
     "WeibullGamma",
     "certificates",

@@ -50,7 +50,6 @@ from .mcmc.edits.carry_over import log_raw_forms, raw_forms
 from .mcmc.edits.grow import attach_children, growth, pruning, split_gain
 from .mcmc.edits.proposal import Proposal, made, nothing, refused, taken, withdrawn
 from .mcmc.edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
-from .mcmc.moves.base import Move
 from .mcmc.moves.change import log_raw_forms_below, replace_split
 from .mcmc.state.lists import (
     growable,
@@ -71,7 +70,6 @@ from .mcmc.sums.split_sums import is_candidate as can_scan
 
 __all__ = [
     "NONE",
-    "Move",
     "Proposal",
     "Split",
     "attach_children",

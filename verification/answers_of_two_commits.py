@@ -81,7 +81,7 @@ def plain(value, depth=0):
 
     if isinstance(value, pt.Tree):
         return ("tree", value.format(), value.feature, value.threshold)
-    if isinstance(value, pt.CredibleSet):
+    if type(value).__name__ == "CredibleSet":
         return ("set", value.exact, value.log_posterior, value.weight, *(tree.format() for tree in [*value][:3]))
     if isinstance(value, pd.DataFrame):
         columns = [c for c in value.columns if not (c == "mcse" and "other" in value.columns)]

@@ -12,9 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.certificates import Bound, dyadic_bits, dyadic_penalty
-from pactree_mcmc.certificates.bound import check_delta, documented
-from pactree_mcmc.certificates.occam_bounds import best_fragment_leaves, count_errors, sums_below
+from pactree_mcmc.certificates.bound import Bound, check_delta, documented
+from pactree_mcmc.certificates.occam_bounds import (
+    best_fragment_leaves,
+    count_errors,
+    dyadic_bits,
+    dyadic_penalty,
+    sums_below,
+)
 from pactree_mcmc.core.checks import (
     LARGEST_BELOW_ONE,
     as_number,

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.certificates import Bound, dyadic_bits
-from pactree_mcmc.certificates.bound import check_delta
+from pactree_mcmc.certificates.bound import Bound, check_delta
+from pactree_mcmc.certificates.occam_bounds import dyadic_bits
 from pactree_mcmc.core.checks import LARGEST_BELOW_ONE, check_choice, check_count, check_number
 from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.tree.arrays import LEAF

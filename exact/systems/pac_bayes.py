@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.certificates import Bound
-from pactree_mcmc.certificates.bound import check_delta
+from pactree_mcmc.certificates.bound import Bound, check_delta
 from pactree_mcmc.certificates.occam_bounds import sums_below
 from pactree_mcmc.core.checks import check_count, check_number, read_numbers
 from pactree_mcmc.core.compile.jit import jit

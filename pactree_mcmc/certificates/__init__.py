@@ -2,7 +2,7 @@
 
 Of a posterior: ``post.certificate`` and ``post.holdout_certificate``.
 PAC-Bayes: pac_bayes_kl, pac_bayes_lambda, optimal_lambda; for the vote vote_factor_two, vote_tandem.
-One tree on its rows, with the tree that is bounded: compression_tree_bound, occam_tree_bound, TreeBound (Shah).
+One tree on its rows, with the tree that is bounded: compression_tree_bound, occam_tree_bound (Shah).
 One tree: naive_occam, root_fragment, compute_R, tree_bits (Mansour and McAllester); compression, compression_tail,
 occam_discrete, occam_continuous, dyadic_length (Shah); dyadic_tree_bound, dyadic_penalty, dyadic_bits (Scott).
 Held-out rows: holdout, holdout_gibbs.
@@ -10,7 +10,6 @@ Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 """
 
 from .bound import (
-    Bound,
     binary_kl,
     binomial_tail_inversion,
     holdout,
@@ -23,7 +22,6 @@ from .bound import (
     vote_tandem,
 )
 from .compression_bounds import (
-    TreeBound,
     compression,
     compression_tail,
     compression_tree_bound,
@@ -33,7 +31,6 @@ from .compression_bounds import (
     occam_tree_bound,
 )
 from .occam_bounds import (
-    RootFragment,
     compute_R,
     dyadic_bits,
     dyadic_penalty,
@@ -44,9 +41,6 @@ from .occam_bounds import (
 )
 
 __all__ = [
-    "Bound",
-    "RootFragment",
-    "TreeBound",
     "binary_kl",
     "binomial_tail_inversion",
     "compression",

@@ -6,17 +6,14 @@ returns a report if everything is correct, and otherwise raises an AssertionErro
 A copy of the library that runs as plain Python, without compilation, is made when first needed, which takes seconds.
 """
 
-from .balance import BalanceError, BalanceReport, check_balance
-from .leaf import LeafError, LeafReport, check_leaf
-from .split_prior import SplitPriorError, SplitPriorReport, check_split_prior
+from .balance import BalanceError, check_balance
+from .leaf import LeafError, check_leaf
+from .split_prior import SplitPriorError, check_split_prior
 
 __all__ = [
     "BalanceError",
-    "BalanceReport",
     "LeafError",
-    "LeafReport",
     "SplitPriorError",
-    "SplitPriorReport",
     "check_balance",
     "check_leaf",
     "check_split_prior",

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 import exact
 import pactree_mcmc as pt
 from exact.recursion.rows import is_fixed_design
+from exact.visited import VisitedPosterior
 from pactree_mcmc.model.split_prior.base import call_uncompiled, parts_rows
 from tests.problems.drawn import random_problem
 
@@ -134,7 +135,7 @@ def test_which_new_cells_the_prior_can_split(name):
         X, [0, 1, 1, 0, 1, 1, 0, 0], **({"tree_prior": pt.ChipmanPrior(max_depth=3)} | SPLITTABLE[name])
     )
     graph, expected = beside_a_single_leaf(model)
-    assert exact.VisitedPosterior(model, graph).log_evidence == pytest.approx(expected, abs=1e-9)
+    assert VisitedPosterior(model, graph).log_evidence == pytest.approx(expected, abs=1e-9)
 
 
 def test_what_a_posterior_of_pieces_answers():
@@ -152,6 +153,6 @@ def test_what_a_posterior_of_pieces_answers():
     assert np.abs(posterior._feature_inclusion() - truth._feature_inclusion()).max() <= most_wrong
     assert posterior.map_log_joint == pytest.approx(truth.map_log_joint, abs=1e-9)
     assert posterior.coverage is None
-    assert exact.VisitedPosterior(model, posterior.graph, truth.log_evidence).coverage == pytest.approx(math.exp(-gap))
+    assert VisitedPosterior(model, posterior.graph, truth.log_evidence).coverage == pytest.approx(math.exp(-gap))
     assert posterior.kl_to_prior() > 0.0
     assert "VisitedPosterior(log_evidence>=" in repr(posterior)

@@ -7,10 +7,12 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from exact.systems.progressive.mixture import ProgressiveMixture
+from exact.visited import VisitedPosterior
+from pactree_mcmc.smc import ProgressiveSample
 from verification import imports, size
 
-POSTERIORS = [pt.SampledPosterior, pt.ProgressiveSample, exact.ExactPosterior, exact.VisitedPosterior]
-POSTERIORS += [exact.ProgressiveMixture]
+POSTERIORS = [pt.SampledPosterior, ProgressiveSample, exact.ExactPosterior, VisitedPosterior, ProgressiveMixture]
 
 
 @pytest.mark.parametrize("kind", POSTERIORS, ids=lambda kind: kind.__name__)

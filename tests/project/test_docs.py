@@ -94,6 +94,15 @@ def test_public_names_are_in_the_reference():
         assert sorted(names - set(listed)) == []
 
 
+def test_results_in_the_reference_are_classes():
+    package = ""
+    for line in (ROOT / "docs" / "api.md").read_text().splitlines():
+        package = line.removeprefix(".. currentmodule:: ") if line.startswith(".. currentmodule") else package
+        if line.startswith("   ~"):
+            module, name = f"{package}.{line.removeprefix('   ~')}".rsplit(".", 1)
+            assert isinstance(getattr(importlib.import_module(module), name), type)
+
+
 def test_a_failing_block_fails_with_its_line():
     text = page("# Title", "", "```python", "a = 1", "```", "words", "```python", "a", "1 / 0", "```")
     with pytest.raises(ZeroDivisionError) as caught:

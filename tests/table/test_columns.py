@@ -105,7 +105,7 @@ FITS = {
     "regressor, frame": lambda X, y: pt.BayesianTreeRegressor().fit(pd.DataFrame(X, columns=["a"]), y),
     **{
         name: lambda X, y, name=name: getattr(exact, name)().fit(X, y)
-        for name in dir(exact)
+        for name in exact.__all__
         if name.endswith("Classifier")
     },
 }

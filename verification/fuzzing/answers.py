@@ -9,6 +9,7 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
+from exact.systems.progressive.mixture import ProgressiveMixture
 
 
 def anything(answer: Any, arguments: dict[str, Any]) -> None:
@@ -115,7 +116,7 @@ def certificate(answer: Any, arguments: dict[str, Any]) -> None:
 
 def _distributions(answer: Any) -> None:
     """Check that the distributions of the number of leaves and of the root split add up to one."""
-    if not isinstance(answer, pt.SampledPosterior | exact.ExactPosterior | exact.ProgressiveMixture):
+    if not isinstance(answer, pt.SampledPosterior | exact.ExactPosterior | ProgressiveMixture):
         return
     for distribution in (answer.n_leaves_pmf(), np.array(list(answer._root_split_pmf().values()))):
         assert (distribution >= 0.0).all(), "a probability is negative"

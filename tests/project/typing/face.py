@@ -15,6 +15,8 @@ import pandas as pd
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.posterior.trees.distances import TreeDistances, TreeEss
+from pactree_mcmc.posterior.trees.support import SplitFrequencies
 from tests.project.typing.face_exact import (
     LABELS,
     NUMBERS,
@@ -185,11 +187,11 @@ def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert_type(post.draws.distinct_tree(0), pt.Tree)
     assert_type(pt.posterior_from_trees(post.model, [post.draws.distinct_tree(0)], [[0, 0]]), pt.SampledPosterior)
     assert_type(post.draws.coded_trees.cut, Array)
-    assert_type(post.asdsf(), pt.SplitFrequencies)
+    assert_type(post.asdsf(), SplitFrequencies)
     assert_type(post.asdsf().expected, float)
-    assert_type(post.tree_ess(), pt.TreeEss)
+    assert_type(post.tree_ess(), TreeEss)
     assert_type(post.tree_ess().frechet, float)
-    assert_type(post.tree_distances([0, 1], kind="partitions"), pt.TreeDistances)
+    assert_type(post.tree_distances([0, 1], kind="partitions"), TreeDistances)
     assert_type(post.tree_distances().matrix, Array)
     assert_type(post.draws.cells.of_node, Array)
     assert_type(post.summary(), pd.DataFrame)

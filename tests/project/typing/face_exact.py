@@ -10,6 +10,17 @@ import pandas as pd
 
 import exact
 import pactree_mcmc as pt
+from exact.posterior import BestTrees, TreesWithin
+from exact.rows import CellProbabilities
+from exact.sums import MeanAndVariance
+from exact.systems.progressive.mixture import ProgressiveMixture
+from exact.visited import VisitedPosterior
+from pactree_mcmc.posterior.rows.survival import Survival, SurvivalCalibration
+from pactree_mcmc.posterior.trees.consensus import ConsensusTree
+from pactree_mcmc.posterior.trees.credible_set import CredibleSet
+from pactree_mcmc.posterior.trees.shapes import Shape, Shapes
+from pactree_mcmc.posterior.trees.support import Support
+from pactree_mcmc.smc import ProgressiveSample
 
 Array = npt.NDArray[Any]
 # mypy reads a function of an AnyPosterior once for each of the classes
@@ -17,9 +28,9 @@ AnyPosterior = TypeVar(
     "AnyPosterior",
     pt.Posterior,
     pt.SampledPosterior,
-    pt.ProgressiveSample,
+    ProgressiveSample,
     exact.ExactPosterior,
-    exact.ProgressiveMixture,
+    ProgressiveMixture,
 )
 TreePrior = pt.BranchingProcess | pt.ChipmanPrior | pt.LeafPenalty
 
@@ -56,38 +67,38 @@ def use_any_posterior(post: AnyPosterior) -> None:
 
 
 def trees_of_any_posterior(post: pt.Posterior) -> None:
-    support = assert_type(post.support(0.1, draws=50, rng=1), pt.Support)
+    support = assert_type(post.support(0.1, draws=50, rng=1), Support)
     for array in (support.kind, support.probability, support.by_chain, support.rhat, support.ess, support.mcse):
         assert_type(array, Array)
     assert_type(support.words, list[str])
     assert_type(support.table(beside=support), pd.DataFrame)
-    consensus = assert_type(post.consensus_tree(0.5, draws=50, rng=1), pt.ConsensusTree)
+    consensus = assert_type(post.consensus_tree(0.5, draws=50, rng=1), ConsensusTree)
     assert_type(consensus.format(), str)
     assert_type(consensus.children(0), list[int])
     assert_type(consensus.support, Array)
     assert_type(consensus.value, Array | None)
-    shapes = assert_type(post.shapes(3, 0.8, draws=50, rng=1), pt.Shapes)
+    shapes = assert_type(post.shapes(3, 0.8, draws=50, rng=1), Shapes)
     assert_type(shapes.table(), pd.DataFrame)
-    first = assert_type(shapes.shapes[0], pt.Shape)
+    first = assert_type(shapes.shapes[0], Shape)
     assert_type(first.splits, pd.DataFrame)
     assert_type(first.tree, pt.Tree)
-    likely = assert_type(post.credible_set(0.9, draws=50, rng=1), pt.CredibleSet)
+    likely = assert_type(post.credible_set(0.9, draws=50, rng=1), CredibleSet)
     assert_type(likely.level(likely.tree(0)), float)
     assert_type(likely.log_odds, Array)
     assert_type(list(likely), list[pt.Tree])
     assert_type(likely.exact, bool)
 
 
-def survival() -> pt.Survival:
+def survival() -> Survival:
     """Answers of a posterior of times to an event."""
     y = np.column_stack([NUMBERS + 0.5, np.ones(16)])
     post = exact.solve(pt.TreeModel(X, y, leaf=pt.WeibullGamma(k=2.0)), progress=False)
-    curves = assert_type(post.survival(X, [0.5, 1.0], coverage=0.8), pt.Survival)
+    curves = assert_type(post.survival(X, [0.5, 1.0], coverage=0.8), Survival)
     for array in (curves.times, curves.mean, curves.lower, curves.upper):
         assert_type(array, Array)
     assert_type(curves.table(), pd.DataFrame)
     assert_type(post.median_survival(X, 0.8), pd.DataFrame)
-    check = assert_type(post.survival_calibration(X, y, 2, times=[0.5], coverage=0.8), pt.SurvivalCalibration)
+    check = assert_type(post.survival_calibration(X, y, 2, times=[0.5], coverage=0.8), SurvivalCalibration)
     assert_type(check.table(), pd.DataFrame)
     assert_type(check.expected_events, Array)
     return curves
@@ -96,7 +107,7 @@ def survival() -> pt.Survival:
 def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     try:
         truth = exact.solve(model, max_cells=1_000_000, progress=False)
-        pieces = assert_type(exact.visited(truth.sample(5, 1), 1, max_cells=1000), exact.VisitedPosterior)
+        pieces = assert_type(exact.visited(truth.sample(5, 1), 1, max_cells=1000), VisitedPosterior)
         assert_type(pieces.coverage, float | None)
     except exact.Intractable as error:
         assert_type(error.needed, int)
@@ -108,10 +119,10 @@ def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     assert_type(truth.graph, exact.CellGraph)
     assert_type(truth.log_inside, Array)
     assert_type(truth.map_log_joint, float)
-    best = assert_type(truth.best_trees(2), exact.BestTrees)
+    best = assert_type(truth.best_trees(2), BestTrees)
     assert_type(best.trees, list[pt.Tree])
     assert_type(best.log_joint, Array)
-    near = assert_type(truth.trees_within(1.0, most=5), exact.TreesWithin)
+    near = assert_type(truth.trees_within(1.0, most=5), TreesWithin)
     assert_type(near.trees, list[pt.Tree])
     assert_type(near.complete, bool)
     if model.classes_ is not None:
@@ -121,12 +132,12 @@ def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     assert_type(truth.best_tree_of_size(2), pt.Tree)
     assert_type(truth.depth_pmf(), Array)
     assert_type(truth.expected_splits(), Array)
-    moments = assert_type(truth.mean_and_variance(np.ones(truth.graph.n_cells)), exact.MeanAndVariance)
+    moments = assert_type(truth.mean_and_variance(np.ones(truth.graph.n_cells)), MeanAndVariance)
     mean, variance = moments  # as a pair too
     assert_type(mean, float | Array)
     assert_type(moments.mean, float | Array)
     assert_type(variance, float | Array)
-    cells = assert_type(truth.cell_probabilities(), exact.CellProbabilities)
+    cells = assert_type(truth.cell_probabilities(), CellProbabilities)
     assert_type(cells.leaf, Array)
     assert_type(cells.split, Array)
     assert_type(truth.split_probabilities(), Array)
