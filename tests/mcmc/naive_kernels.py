@@ -45,8 +45,6 @@ def grow_prune_row(problem, tree, posterior):
     """
 
     def grow_probability(of):
-        if not growable(problem, of):
-            return 0.0
         return 0.5 if prunable(problem, of) else 1.0
 
     def propose_growth(of, R):

@@ -201,3 +201,9 @@ def test_the_same_seed_gives_the_same_data():
     assert y.shape == (4,)
     assert not np.array_equal(y, pt.simulate(model, rng=4)[1])
     np.testing.assert_array_equal(model.target.values, before)
+
+
+def test_two_trees_of_equal_prior(rng):
+    """The chain that draws from the prior has no period, by which the tree would always be the stump."""
+    model = pt.TreeModel([[0.0], [1.0]], ["a", "b"], tree_prior=pt.LeafPenalty(0.0))
+    check_mean([pt.simulate(model, rng)[0].n_leaves - 1 for _ in range(100)], 0.5)

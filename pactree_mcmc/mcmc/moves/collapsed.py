@@ -3,7 +3,7 @@
 A growth picks a growable leaf u uniformly and draws its split in proportion to its term of
 ``W(u) = sum_q R(q) exp(gain(q))``; a pruning picks a prunable node uniformly. The gain in score then cancels:
 
-    log_proposal_ratio = log[(1 - g(T')) / N'] - log[g(T) / G] - log R(split) - gain(split) + log W(u)
+    log_proposal_ratio = log[1 / (2 N')] - log[g(T) / G] - log R(split) - gain(split) + log W(u)
 
 The ratio of a growth depends on the split only through the children, which may or may not be splittable. The decision
 has two stages (delayed acceptance). The first one comes before a split is drawn, and takes the *hopeful* ratio, as if
@@ -44,7 +44,9 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
         return nothing()
-    if flip(rng, grow_probability(n_growable, n_prunable)):
+    if flip(rng, grow_probability(n_prunable)):
+        if n_growable == 0:
+            return nothing()
         node = state.node[pick(rng, n_growable)].growable
         log_first_stage = log_first_stage_ratio(model, state, node, n_growable, n_prunable)
         if not flip_log(rng, log_first_stage):
@@ -107,10 +109,9 @@ def log_first_stage_ratio(model: Lowered, state: ChainState, node: int, n_growab
     stops = log_stop(model, prior_index(model, depth + 1, left_design), can_left, 1)
     stops += log_stop(model, prior_index(model, depth + 1, right_design), can_right, 1)
     prior = model.prior.table[prior_index(model, depth, design)].log_split + stops - node_log_stop(model, state, node)
-    n_growable_after = n_growable - 1 + can_left + can_right
     n_prunable_after = n_prunable + 1 - has_leaf_sibling(state, node)
-    log_reverse = log((1.0 - grow_probability(n_growable_after, n_prunable_after)) / n_prunable_after)
-    log_forward = log(grow_probability(n_growable, n_prunable) / n_growable)
+    log_reverse = log((1.0 - grow_probability(n_prunable_after)) / n_prunable_after)
+    log_forward = log(grow_probability(n_prunable) / n_growable)
     # log R and the gain of the split cancel between prior and score ratios and the proposal ratio, which leaves log W
     return prior + log_reverse - log_forward + scan(model, state, node)
 

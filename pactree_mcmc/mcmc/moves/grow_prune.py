@@ -1,10 +1,13 @@
 """Uniform grow and prune (Chipman, George and McCulloch 1998).
 
-Grow with probability ``g(T)``: 1/2, or 1 if no node can be pruned (the stump), or 0 if no leaf can be grown. A
-growth picks a growable leaf uniformly and draws its split from the split prior R; a pruning picks a prunable
-node uniformly. For a growth from T to T', with ``G`` growable leaves in T and ``N'`` prunable nodes in T',
+Grow with probability ``g(T)``: 1/2, or 1 if no node can be pruned (the stump). A growth picks a growable leaf uniformly
+and draws its split from the split prior R; a pruning picks a prunable node uniformly. For a growth from T to T', with
+``G`` growable leaves in T and ``N'`` prunable nodes in T',
 
-    log_proposal_ratio = log[(1 - g(T')) / N'] - log[g(T) / G * R(split)]
+    log_proposal_ratio = log[1 / (2 N')] - log[g(T) / G * R(split)]
+
+A tree without growable leaves stays with probability 1/2. If all trees always moved, every step would change the parity
+of the number of leaves, and a chain would have period two: the largest trees break it.
 """
 
 from math import log
@@ -32,16 +35,14 @@ def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState)
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
         return nothing()
-    if flip(rng, grow_probability(n_growable, n_prunable)):
-        return propose_growth(rng, model, state)
+    if flip(rng, grow_probability(n_prunable)):
+        return propose_growth(rng, model, state) if n_growable > 0 else nothing()
     return propose_pruning(rng, model, state)
 
 
 @jit
-def grow_probability(n_growable: int, n_prunable: int) -> float:
-    """Return the probability g that a step proposes to grow: 1/2, or 1 or 0 if it can only grow or only prune."""
-    if n_growable == 0:
-        return 0.0
+def grow_probability(n_prunable: int) -> float:
+    """Return the probability g that a step chooses to grow: 1/2, or 1 at the stump."""
     return 0.5 if n_prunable > 0 else 1.0
 
 
@@ -68,12 +69,9 @@ def log_growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_p
 
     The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     """
-    n_growable_after = (
-        n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
-    )
     n_prunable_after = n_prunable + 1 - has_leaf_sibling(state, node)
-    log_reverse = log((1.0 - grow_probability(n_growable_after, n_prunable_after)) / n_prunable_after)
-    return log_reverse - log(grow_probability(n_growable, n_prunable) / n_growable) - state.node[node].log_rule
+    log_reverse = log((1.0 - grow_probability(n_prunable_after)) / n_prunable_after)
+    return log_reverse - log(grow_probability(n_prunable) / n_growable) - state.node[node].log_rule
 
 
 @jit

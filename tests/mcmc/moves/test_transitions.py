@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, read_kernel
 from pactree_mcmc.mcmc.state import random as _random
 from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.balance import TOLERANCE, check_balance, check_row_ignores_history, moving
@@ -314,6 +315,58 @@ def test_simple_moves_are_those_described(step, case, prior):
     for tree, probabilities in zip(nested, space.transition, strict=True):
         row = grow_prune_row(naive, tree, posterior) if step == "grow-prune" else blanchard_row(naive, tree)
         assert np.abs(probabilities - [row.get(other, 0.0) for other in nested]).max() < TOLERANCE
+
+
+ALWAYS_ACCEPTED = {
+    "two rows": (2, lambda package: package.LeafPenalty(0.0)),
+    "two rows, one half": (2, lambda package: package.BranchingProcess(0.5, 1)),
+    "three rows": (3, lambda package: package.BranchingProcess([0.75, 1 / 3], 2)),
+    "one level": (4, lambda package: package.BranchingProcess(0.5, 1)),
+}
+"""Number of rows and tree prior of models without data, under which growths and prunings are nearly all accepted."""
+CONNECTED_SPACES = (*ALWAYS_ACCEPTED, "depth_1", "trivial_pair", "min_leaf_2")
+
+
+@cache
+def transition_of(step, space):
+    """Return the transition matrix of a step on a space of `CONNECTED_SPACES`."""
+    package = plain_package().package
+    if space not in ALWAYS_ACCEPTED:
+        return explore(
+            build_model(package, case_problem(space, "chipman", "nig")), step, walker="grow-prune"
+        ).transition
+    n, prior = ALWAYS_ACCEPTED[space]
+    with np.errstate(over="ignore"):
+        parts = {"leaf": package.PacBayesLoss(0.0), "tree_prior": prior(package)}
+        model = package.TreeModel(np.arange(float(n))[:, None], np.arange(n) % 2, **parts)
+    return explore(model, step, walker="grow-prune").transition
+
+
+@pytest.mark.parametrize("space", CONNECTED_SPACES)
+@pytest.mark.parametrize("step", ["grow-prune", "blanchard", "collapsed", "learned"])
+def test_moves_that_reach_every_tree_have_no_period(step, space):
+    """The chain is reversible, so that its eigenvalues are real: 1 once, and none is -1."""
+    eigenvalues = np.sort(np.linalg.eigvals(transition_of(step, space)).real)
+    assert eigenvalues[0] > -0.999
+    assert eigenvalues[-1] == pytest.approx(1.0, abs=1e-12)
+    assert len(eigenvalues) == 1 or eigenvalues[-2] < 1.0 - 1e-9
+
+
+@pytest.mark.parametrize("space", CONNECTED_SPACES)
+@pytest.mark.parametrize("name", KERNEL_WEIGHTS)
+def test_kernels_have_no_period(name, space):
+    """Draws after each block of 1, 2, 3, 10 or 100 proposals forget the start: one eigenvalue of 100 proposals is of
+    size 1, for the moves in the order in which a chain makes them.
+    """
+    for block in (1, 2, 3, 10, 100):
+        kernel = read_kernel(name, block)
+        transition = np.eye(len(transition_of(kernel.names[0], space)))
+        for b in range(-(-100 // block)):
+            for step, n in zip(kernel.names, kernel.proposals_of_block(b), strict=True):
+                transition = transition @ np.linalg.matrix_power(transition_of(step, space), n)
+        sizes = np.sort(np.abs(np.linalg.eigvals(transition)))
+        assert sizes[-1] == pytest.approx(1.0, abs=1e-9)
+        assert sizes[-2] < 0.999
 
 
 def as_nested(key):
