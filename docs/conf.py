@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
+from mdit_py_plugins.anchors.index import slugify
 from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -106,6 +107,7 @@ def setup(app):
     """Register what Sphinx calls before it reads a page, before it writes one, and at the end."""
     app.add_html_math_renderer("mathml", (_write_formula, None), (_write_displayed_formula, None))
     app.connect("source-read", _execute)
+    app.connect("source-read", _index_words)
     app.connect("autodoc-process-docstring", _link_pages)
     app.connect("doctree-read", _link_files)
     app.connect("html-page-context", _remove_edit_link)
@@ -140,6 +142,26 @@ def _execute(app, name, source):
             run_as_printed(source[0], name, folder)
         except Exception as error:
             raise ExtensionError(f"a block of docs/{name}.md fails: {error}", error) from error
+
+
+def index_words():
+    """Return {(page, anchor): words} of the table of docs/words.md; a row without a link stands for its own page."""
+    words = {}
+    for row in re.findall(r"(?m)^\| (?!word \||---)(.+?) \| (.+) \|$", (ROOT / "docs" / "words.md").read_text("utf-8")):
+        link = re.search(r"\((\w+)\.md(?:#([\w-]+))?\)", row[1])
+        words.setdefault((link[1], link[2] or "") if link else ("words", ""), []).extend(row[0].split(", "))
+    return words
+
+
+def _index_words(app, name, source):
+    """Enter the words of docs/words.md into the index, in which the search of the site looks first."""
+    lines = source[0].splitlines()
+    for (page, anchor), words in index_words().items():
+        if page == name:
+            titles = (i for i, line in enumerate(lines) if anchor and slugify(line.lstrip("# ")) == anchor)
+            at = next((i for i in titles if lines[i].startswith("#")), 1)
+            lines[at:at] = ["", f"```{{index}} {', '.join(words)}", "```", ""]
+    source[0] = "\n".join(lines) + "\n"
 
 
 def _link_pages(app, what, name, obj, options, lines):

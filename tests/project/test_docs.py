@@ -76,6 +76,29 @@ def test_links_between_pages_lead_somewhere():
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
+SEARCHED = (
+    "prior sensitivity, cutpoint interval, categorical predictors, class imbalance, repeated measures, "
+    "clustered patients, how many rows, n_jobs, cores, GPU, time-dependent covariates, minimum leaf size, "
+    "positive class, missing values, survival, partial dependence, variable importance, MAP, LOO, exposure, offset, "
+    "prior predictive, Bayes factor, burn-in, effective sample size, seed, SHAP, Kaplan-Meier, interaction, "
+    "credible interval, prediction interval"
+).split(", ")
+"""What visitors type into the search of the site. The build enters the words of docs/words.md into its index, which
+the search ranks first if the whole entry is asked for."""
+
+
+def test_words_that_visitors_search_for_lead_to_a_section():
+    rows = re.findall(r"(?m)^\| (?!word \||---)(.+?) \| (.+) \|$", (ROOT / "docs" / "words.md").read_text())
+    words = [word for row in rows for word in row[0].split(", ")]
+    assert [word for word in SEARCHED if word not in words] == []
+    assert sorted(set(words)) == sorted(words), "a word leads to two places"
+    for _, text in rows:
+        for name, anchor in re.findall(r"\((\w+\.md)#([\w-]+)\)", text):
+            titles = re.findall(r"(?m)^#+ (.*)$", (ROOT / "docs" / name).read_text())
+            slugs = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+            assert anchor in slugs, f"{name}#{anchor}"
+
+
 def test_the_entry_to_cite_is_that_of_the_citation_file():
     facts = dict(re.findall(r'(?m)^([a-z-]+): "?(.*?)"?$', (ROOT / "CITATION.cff").read_text()))
     year, month, _ = facts["date-released"].split("-")
