@@ -84,21 +84,6 @@ GUIDE = np.dtype(
 )
 
 
-# sampled split of a cell
-BRANCH = np.dtype(
-    [
-        ("feature", np.int64),
-        ("cut", np.int64),
-        ("upper", np.int64),
-        ("categories", np.int64),
-        ("log_rule", np.float64),
-        ("log_p", np.float64),  # log probability of being sampled
-        ("in_tree", np.bool_),  # True for the split that the present tree has
-    ],
-    align=True,
-)
-
-
 # piece, which is a cell at a depth in the graph of visited cells (`density.graph`)
 GRAPH_PIECE = np.dtype(
     [
@@ -183,7 +168,7 @@ MAX_PARTITIONED_CATEGORIES = 8
 MAX_PARTITIONS = 1 << (MAX_PARTITIONED_CATEGORIES - 1)
 MAX_INFORMED_LEAVES = 256  # largest number of leaves below each child of a node whose split an informed change draws
 MAX_RESHAPED_PIECES = 24  # largest number of subtrees (pieces) below a block of nodes that is reshaped
-MAX_SAMPLED_SPLITS = 2048  # largest number of sampled splits that are stored at a time
+MAX_SAMPLED_SPLITS = 2048  # largest number of splits in the sample of a cell (`systematic`)
 
 
 class Codes(NamedTuple):
@@ -233,7 +218,7 @@ class Reshape(NamedTuple):
 
 
 class Density(NamedTuple):
-    """Terms of a cell and of its splits in the learned density (`terms`), and sampled splits (`systematic`)."""
+    """Terms of a cell and of its splits in the learned density (`terms`)."""
 
     # log sums over the splits of each feature, of exp(gain) in row GAIN and of exp(logit) in row LEARNED
     log_sum: Annotated[np.ndarray, np.float64, 2, "features"]
@@ -248,10 +233,6 @@ class Density(NamedTuple):
     # constants x log x (row 0) and log(1 + x) (row 1) for x = 0, 1, ..., unused if weights are not whole numbers
     logs: Annotated[np.ndarray, np.float64, 2, "logs"]
     log_rows: Annotated[np.ndarray, np.float64, "rows + 2"]  # constants log(1 + n) for numbers n of rows
-    branch: Annotated[np.recarray, BRANCH, MAX_SAMPLED_SPLITS]  # sampled splits of a cell
-    branch_terms: Annotated[np.ndarray, np.float64, MAX_SAMPLED_SPLITS, N_SPLIT_TERMS]  # terms of each sampled split
-    # 1 if there was no room for a sampled split, else 0
-    is_exhausted: Annotated[np.ndarray, np.int64, 1]
 
 
 class Informed(NamedTuple):

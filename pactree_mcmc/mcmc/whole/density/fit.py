@@ -17,7 +17,7 @@ from ....core.portable import round_fitted
 from ....core.special import exp_sum
 from ....model.split_prior.base import follows_design
 from ...state.lists import is_leaf
-from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS, NONE
+from ...state.records import MAX_SAMPLED_SPLITS, N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS, NONE
 from ...state.terms import next_node
 from ...state.tree import MIN_TOP_DEPTHS, initial_density
 from ...sums.split_sums import is_candidate
@@ -69,7 +69,7 @@ def record_decisions(chain: Any, decisions: Any) -> None:
     while node != NONE:
         m = decisions.counts[CELL_COUNT]
         n_free_splits = len(decisions.offset) - decisions.counts[SPLIT_COUNT]
-        if m == len(decisions.level) or len(state.scratch.density.branch) > n_free_splits:
+        if m == len(decisions.level) or n_free_splits < MAX_SAMPLED_SPLITS:
             return
         if state.node[node].splittable:
             guide = state.stored.guide[evaluate_cell(model, state, node)]
@@ -91,16 +91,12 @@ def record_decisions(chain: Any, decisions: Any) -> None:
 @jit
 def _record_splits(chain: Any, decisions: Any, node: int) -> None:
     """Append a random sample of the splits of an internal node's cell, which contains the split of the node."""
-    work, n_splits = chain.state.scratch.density, decisions.counts[SPLIT_COUNT]
-    n_sampled = sample_splits(chain.rng, chain.model, chain.state, node, SAMPLE_SIZE, node, np.int64(0))
-    work.is_exhausted[0] = 0
-    for j in range(n_sampled):
-        branch = work.branch[j]
-        for i in range(N_SPLIT_TERMS):
-            decisions.split_terms[n_splits + j, i] = work.branch_terms[j, i]
-        decisions.offset[n_splits + j] = branch.log_rule - branch.log_p
-        if branch.in_tree:
-            decisions.choice[decisions.counts[CELL_COUNT]] = n_splits + j
+    first = decisions.counts[SPLIT_COUNT]
+    n_sampled, own = sample_splits(
+        chain.rng, chain.model, chain.state, node, SAMPLE_SIZE, decisions.split_terms, decisions.offset, first
+    )
+    if own != NONE:
+        decisions.choice[decisions.counts[CELL_COUNT]] = first + own
     decisions.counts[SPLIT_COUNT] += n_sampled
 
 
