@@ -30,7 +30,7 @@ from .graph.cells import CellGraph
 from .limits import Intractable
 from .posterior import ExactPosterior
 from .recursion.inside_outside import by_slot, with_terms
-from .solving import solve
+from .solving import solve, visited
 from .sums import best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .systems.bound_minimisers import forward_tree, minimise_root_fragment
 from .systems.context_trees import ContextTreeWeighting, context_tree_weighting
@@ -63,7 +63,6 @@ from .systems.progressive.local_rules import (
 )
 from .systems.progressive.mixture import progressive_mixture
 from .systems.pruning import Prunings, dominates
-from .visited import visited
 
 if TYPE_CHECKING:
     from pactree_mcmc.faces.data_dependent import data_dependent_mixture

@@ -139,15 +139,15 @@ class Bar:
 
 
 @contextmanager
-def stage(is_shown: bool, name: str, total: int | None, unit: str) -> Iterator[Bar]:
-    """Yield a `Bar`, shown on the standard error if ``is_shown`` and the ``with`` block runs for more than a second."""
+def stage(is_shown: bool, name: str, total: int | None) -> Iterator[Bar]:
+    """Yield a `Bar` of cells, shown on the standard error if ``is_shown`` and the block runs for more than a second."""
     if not is_shown:
         yield Bar()
         return
     from tqdm.auto import tqdm
 
     options = {"delay": DELAY, "mininterval": DELAY, "dynamic_ncols": True, "unit_scale": True}
-    with tqdm(total=total, desc=name, unit=f" {unit}", **options) as bar:
+    with tqdm(total=total, desc=name, unit=" cells", **options) as bar:
         yield Bar(bar)
 
 

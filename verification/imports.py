@@ -30,7 +30,7 @@ EXACT_LAYERS = tuple(
     f"exact.{name}"
     for name in (
         *("limits", "graph", "recursion", "sums", "rows", "cells"),
-        *("posterior", "solving", "visited"),
+        *("posterior", "solving"),
         *("compare", "design_counts", "systems", "estimators"),
     )
 )

@@ -179,11 +179,6 @@ def new_edges(cap: int) -> BuilderEdges:
     return BuilderEdges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
 
 
-def longer_edges(edges: BuilderEdges) -> BuilderEdges:
-    """Return arrays of twice the length that begin with the same splits."""
-    return BuilderEdges(*(np.concatenate([column, np.empty_like(column)]) for column in edges))
-
-
 @jit
 def clear_sides(arrays: Any) -> None:
     """Set the sums of both sides of a split in the builder's scratch (numbers of rows, hashes, statistics) to zero."""

@@ -60,6 +60,7 @@ from .boxes import (
     SIDE,
     SPLIT,
     BuilderArrays,
+    BuilderEdges,
     add_code_to_side,
     add_to_side,
     bound_n_splits,
@@ -71,7 +72,6 @@ from .boxes import (
     find_members,
     is_relative,
     longer_cells,
-    longer_edges,
     mix_hash,
     move_to_left,
     n_codes_in_box,
@@ -611,7 +611,7 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
         return with_slots(model, build_fixed(model))
     if call_uncompiled(halves_box, model.split_prior) and not model.columns.twins:
         limit.refuse_above(least_boxes(model, model.units.codes))
-        with stage(progress, "building", None, "cells") as bar:
+        with stage(progress, "building", None) as bar:
             return with_slots(model, build_dyadic(model, limit, bar))
     building = _pop_interrupted(model)
     if isinstance(building, CellGraph):
@@ -623,7 +623,7 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
             least_row_sets(model, codes, building.points.rows) if is_local else least_boxes(model, codes)
         )
     building.limit = limit
-    with stage(progress, "building", None, "cells") as bar:
+    with stage(progress, "building", None) as bar:
         building.build_all(bar)
     columns = building.graph_columns()
     # free the builder's arrays before the slots are made
@@ -660,7 +660,8 @@ class Building:
         # intractable above the limit
         status = PAUSED
         while status != FINISHED:
-            status = step(self._lowered, self._packed_arrays(), *arguments)
+            arrays = BuilderArrays(self.points, self._cells, self._edges, self._scratch)
+            status = step(self._lowered, pack(arrays), *arguments)
             if status == TOO_MANY_SPLITS:
                 most = MAX_SPLITS_OF_CELL
                 reason = ", on a nominal feature with over 20 categories" if self.model.columns.is_nominal.any() else ""
@@ -670,7 +671,8 @@ class Building:
             if status == MORE_CELLS:
                 self._cells = longer_cells(self._cells, self.n_cells)
             elif status == MORE_EDGES:
-                self._edges = longer_edges(self._edges)
+                # twice the length
+                self._edges = BuilderEdges(*(np.concatenate([column, np.empty_like(column)]) for column in self._edges))
 
     def build_all(self, bar: Bar) -> None:
         """Add all cells and splits. On Ctrl-C keep those built so far for the next call of `build_graph`."""
@@ -691,9 +693,6 @@ class Building:
         except KeyboardInterrupt:
             store_interrupted(self.model, self)
             raise
-
-    def _packed_arrays(self) -> Any:
-        return pack(BuilderArrays(self.points, self._cells, self._edges, self._scratch))
 
     def graph_columns(self) -> dict[str, np.ndarray]:
         """Return the columns that `with_slots` takes."""

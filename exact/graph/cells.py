@@ -170,7 +170,8 @@ def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
     refuse_not_finite(model, columns)
     prior, rows, depth = model.prior_tables, columns["rows"], columns["depth"]
     splittable = columns.pop("is_splittable", np.diff(columns["first_edge"]) > 0)
-    deepest, layered = columns.pop("deepest", depth), is_layered(model)
+    # a cell that can occur at depths with different tree priors needs values for each depth
+    deepest, layered = columns.pop("deepest", depth), not has_one_depth(model) and not is_flat(model)
     n_layers = deepest - depth + 1 if layered else np.ones(len(rows), dtype=np.int64)
     first_slot = np.concatenate([[0], np.cumsum(n_layers)])
     refuse_bytes(SLOT_BYTES * int(first_slot[-1]), "the values of cells at every depth")
@@ -192,11 +193,6 @@ def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
 def has_one_depth(model: TreeModel) -> bool:
     """Return True if by the split prior each cell occurs at one depth only, whatever the rows."""
     return call_uncompiled(has_one_split_per_feature, model.split_prior) or model.lowered.split_prior.by_depth
-
-
-def is_layered(model: TreeModel) -> bool:
-    """Return True if a cell can occur at depths with different tree priors, so that it needs values for each depth."""
-    return not has_one_depth(model) and not is_flat(model)
 
 
 def _depth_of_slots(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:

@@ -47,16 +47,19 @@ class Trie(NamedTuple):
     sums: np.ndarray  # (2,) float64: sum of the log predictive probabilities so far, and its rounding error
 
 
-def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
-    """Return a trie that has only the root, the empty context, with room for ``capacity`` nodes, a power of 2."""
+FIRST_CAPACITY = 1024  # number of nodes for which a new trie has room, a power of 2
+
+
+def new_trie(first_ratio: np.ndarray) -> Trie:
+    """Return a trie that has only the root, the empty context, with room for `FIRST_CAPACITY` nodes."""
     # first_ratio is the log prior odds, by depth, that a context of this length is not extended
     trie = Trie(
-        np.full(4 * capacity, NO_NODE, dtype=np.int64),
-        np.full(4 * capacity, NO_NODE, dtype=np.int64),
-        np.zeros(4 * capacity, dtype=np.int64),
-        np.zeros(capacity),
-        np.zeros(capacity, dtype=np.int64),
-        np.zeros(capacity, dtype=np.int64),
+        np.full(4 * FIRST_CAPACITY, NO_NODE, dtype=np.int64),
+        np.full(4 * FIRST_CAPACITY, NO_NODE, dtype=np.int64),
+        np.zeros(4 * FIRST_CAPACITY, dtype=np.int64),
+        np.zeros(FIRST_CAPACITY),
+        np.zeros(FIRST_CAPACITY, dtype=np.int64),
+        np.zeros(FIRST_CAPACITY, dtype=np.int64),
         np.array([1, 0]),
         np.zeros(2),
     )

@@ -157,10 +157,6 @@ def check_fraction(name: str, value: float) -> float:
     return check_number(name, value, "the mean of losses in [0, 1]", 0.0, 1.0)
 
 
-def check_kl(kl: float) -> float:
-    return check_number("kl", kl, "a finite divergence >= 0, in nats", 0.0, MAX_KL)
-
-
 def check_errors(errors: Any, n: Any) -> None:
     """Raise an error unless ``n`` >= 1 and ``errors`` are counts with 0 <= errors <= n."""
     check_count("n", n, 1)
@@ -391,7 +387,8 @@ def log_confidence(n: int, delta: float) -> float:
 
 def check_common(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
     """Check and return mean loss, divergence, number of rows and delta; ``name`` is that of the first, for errors."""
-    return check_fraction(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
+    kl = check_number("kl", kl, "a finite divergence >= 0, in nats", 0.0, MAX_KL)
+    return check_fraction(name, risk), kl, check_count("n", n, 1), check_delta(delta)
 
 
 @documented

@@ -144,7 +144,7 @@ def compare_models(
 def _read_models(models: Any) -> dict[str, Any]:
     """Return ``models`` as a dictionary, or raise a TypeError or ValueError if `compare_models` cannot compare them."""
     from exact import ExactPosterior
-    from exact.visited import VisitedPosterior
+    from exact.solving import VisitedPosterior
 
     if not isinstance(models, Mapping):
         raise TypeError(f"models is a {type(models).__name__}; give a dict of names and models or posteriors.")

@@ -103,11 +103,6 @@ class Kernel(NamedTuple):
         return [LIBRARY_MOVES[name] if name in LIBRARY_MOVES else own[name] for name in self.names]
 
     @property
-    def is_single(self) -> bool:
-        """True if there is one move only."""
-        return len(self.names) == 1
-
-    @property
     def scratch(self) -> frozenset[str]:
         """Names of the scratch arrays that the moves need."""
         return frozenset(name for step in self.move_objects for name in step.scratch)

@@ -16,8 +16,6 @@ from ..core.special import fdtrc, ndtri
 
 MIN_DRAWS_PER_CHAIN = 4
 """Smallest number of draws per chain for which R-hat and effective sample sizes are computed."""
-TREND_RHAT = 1.05
-"""R-hat between the first halves of all chains and the second halves above which a trend is reported."""
 DISAGREEMENT_FACTOR = 10.0
 """Chains are apart if the variance of their means exceeds the error of their means by this factor."""
 DRAWS_PER_DEGREE = 5.0
@@ -280,16 +278,3 @@ def chains_disagree(values: np.ndarray) -> bool:
     _, ess = rhat_and_ess(values.reshape(-1, 1, draws))
     error = scores.var(axis=2) / ess.reshape(quantities, chains)
     return bool(np.any(scores.mean(axis=2).var(axis=1, ddof=1) > DISAGREEMENT_FACTOR * error.mean(axis=1) + 1e-24))
-
-
-def chains_have_trend(values: np.ndarray) -> bool:
-    """Return True if some quantity rises in all chains from their first half to the second, or falls in all chains.
-
-    The R-hat between first and second halves must also exceed ``TREND_RHAT``. ``values`` has shape (quantities, chains,
-    draws).
-    """
-    halves = split_chains(values)
-    scores = normal_scores(halves)[0].reshape(len(values), 2, -1)
-    rise = np.diff(scores.reshape(len(values), 2, values.shape[1], -1).mean(axis=3), axis=1)[:, 0]
-    is_common = (rise > 0.0).all(axis=1) | (rise < 0.0).all(axis=1)
-    return bool(np.any(is_common & (_rhat(scores) > TREND_RHAT)))

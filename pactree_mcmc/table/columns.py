@@ -251,7 +251,7 @@ def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Colu
     names = tuple(table.names or (f"x{k}" for k in range(table.n_features)))
     for name in names:
         refuse_nul("the column name", name)
-    extra = set() if nominal is None else set(indices_of_columns("nominal", as_list("nominal", nominal), names))
+    extra = set() if nominal is None else set(indices_of_columns("nominal", as_list(nominal), names))
     branches, by_name = missing == "branch", table.names is not None
     if not extra and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
         return Columns(names, by_name, (None,) * len(names), branches)

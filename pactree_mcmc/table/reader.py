@@ -44,13 +44,13 @@ class Table:
         return (self.column(k) for k in range(self.n_features))
 
 
-def as_list(name: str, items: Any) -> list:
-    """Return the argument called ``name``, one item (a string or an integer) or several, as a list."""
+def as_list(items: Any) -> list:
+    """Return the argument ``nominal``, one item (a string or an integer) or several, as a list."""
     if isinstance(items, str | numbers.Integral):
         return [items]
     if isinstance(items, list | tuple | set | frozenset | range) and len(items) <= MAX_LISTED_ITEMS:
         return list(items)
-    return read_array(name, items).ravel().tolist()
+    return read_array("nominal", items).ravel().tolist()
 
 
 def holds_text(raw: Any) -> bool:

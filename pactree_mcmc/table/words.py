@@ -235,14 +235,16 @@ def digits_that_separate(values: Iterable[float], min_digits: int = SHORT_DIGITS
     return SAFE_DIGITS
 
 
-def digits_of_range(values: np.ndarray, min_digits: int = 5) -> int:
-    """Return how many significant digits show differences of 10^(1 - ``min_digits``) times the range of ``values``."""
-    # between `min_digits` and 13
+MIN_DIGITS_OF_RANGE = 5  # smallest number of digits that `digits_of_range` returns
+
+
+def digits_of_range(values: np.ndarray) -> int:
+    """Return how many significant digits, 5 to 13, show differences of 1e-4 times the range of ``values``."""
     if not len(values):
-        return min_digits
+        return MIN_DIGITS_OF_RANGE
     half_range, size = float(values.max()) / 2.0 - float(values.min()) / 2.0, float(np.abs(values).max())
     n_more = math.ceil(math.log10(size / 2.0) - math.log10(half_range)) if half_range > 0.0 else 0
-    return min(min_digits + max(n_more, 0), EQUAL_DIGITS)
+    return min(MIN_DIGITS_OF_RANGE + max(n_more, 0), EQUAL_DIGITS)
 
 
 def rounded_texts(values: Iterable[float], min_digits: int = SHORT_DIGITS) -> list[str]:

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 import exact
 import pactree_mcmc as pt
 from exact.recursion.rows import is_fixed_design
-from exact.visited import VisitedPosterior
+from exact.solving import VisitedPosterior
 from pactree_mcmc.model.split_prior.base import call_uncompiled, parts_rows
 from tests.problems.drawn import random_problem
 

@@ -7,8 +7,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from exact.solving import VisitedPosterior
 from exact.systems.progressive.mixture import ProgressiveMixture
-from exact.visited import VisitedPosterior
 from pactree_mcmc.smc import ProgressiveSample
 from verification import imports, size
 

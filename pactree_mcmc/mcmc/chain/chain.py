@@ -115,7 +115,7 @@ class Chain:
 
     def run_blocks(self, n_blocks: int) -> None:
         """Make ``n_blocks`` blocks of proposals of all moves. In each, draw an unknown noise variance."""
-        if self.kernel.is_single and self.lowered.leaf.is_fixed:
+        if len(self.kernel.names) == 1 and self.lowered.leaf.is_fixed:
             self.propose(0, n_blocks * self.kernel.block)
             self.blocks += n_blocks
             return

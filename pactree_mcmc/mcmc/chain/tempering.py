@@ -40,20 +40,15 @@ class LadderReport(NamedTuple):
     round_trips: int  # number of times that a replica came from the last level to the first, after tuning
 
 
-def first_ladder(n: int) -> np.ndarray:
-    """Return the ladder of ``n`` inverse temperatures from 1 to 0 before any adaptation, (n,)."""
-    return power(np.linspace(1.0, 0.0, n), LADDER_EXPONENT)
-
-
 def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
     """Check the argument ``betas`` of `sample`."""
     # return the first ladder, and True if tuning may adapt it. A ladder that is given is used as it is. A number of
-    # levels means the ladder of `first_ladder`, to be adapted.
+    # levels means a ladder from 1 to 0, to be adapted.
     if isinstance(betas, int | np.integer) and not isinstance(betas, bool):
         if not MIN_LADDER_LEVELS <= int(betas) <= MAX_LADDER_LEVELS:
             limits = f"{MIN_LADDER_LEVELS} to {MAX_LADDER_LEVELS:,} levels, or a ladder"
             raise ValueError(f"betas={repr_of(betas)} is too few or too many; give {limits}.")
-        return first_ladder(int(betas)), True
+        return power(np.linspace(1.0, 0.0, int(betas)), LADDER_EXPONENT), True
     try:
         ladder = read_numbers("betas", betas)
     except ValueError as error:

@@ -80,12 +80,12 @@ class Cells(NamedTuple):
         return out.reshape(*weight.shape[:-1], n)
 
 
-def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) -> Cells:
+def number_cells(model: TreeModel, trees: CodedTrees) -> Cells:
     """Number the cells, sets of training rows of a node, and the splits, partitions of a cell, of distinct trees."""
-    # at most ``max_rows`` distinct rows are used, evenly spaced. The hash of a cell is the exclusive or of 126
+    # at most `MAX_ROWS` distinct rows are used, evenly spaced. The hash of a cell is the exclusive or of 126
     # random bits for each of its rows, so two different cells of a posterior count as one with a probability below
     # 1e-26. O(rows * depth) a tree.
-    merged_rows, key = identifying_rows(model, max_rows)
+    merged_rows, key = identifying_rows(model)
     # Zobrist hashing: hash(A) = xor over i in A of key[i], so hash(A or B) = hash(A) ^ hash(B) for disjoint A and B
     hashes = hash_nodes(trees, model.units.codes, merged_rows, key)
     of_node, first_node = number_distinct_pairs(hashes)

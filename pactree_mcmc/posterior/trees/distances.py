@@ -151,16 +151,13 @@ def _partition_distances(draws: Draws, first_trees: np.ndarray, second_trees: np
     """Return the variation of information (a, b), nats, between the partitions of the training rows by leaves."""
     merged_rows = identifying_rows(draws.model, MAX_ROWS)[0]
     codes, rows = draws.model.units.codes, weights_of_rows(draws.model.weight_of_unit[merged_rows])
-    leaves = [
-        _number_leaves(leaves_of_units(draws.coded_trees.take(trees), codes, merged_rows))
-        for trees in (first_trees, second_trees)
-    ]
+    leaves = []
+    for trees in (first_trees, second_trees):
+        # the leaves of each tree are numbered from 0
+        reached = leaves_of_units(draws.coded_trees.take(trees), codes, merged_rows)
+        numbers = [np.unique(column, return_inverse=True)[1] for column in reached.T]
+        leaves.append(np.ascontiguousarray(numbers, dtype=np.int64))
     return information_distances(leaves[0], leaves[1], rows / rows.sum())
-
-
-def _number_leaves(leaf: np.ndarray) -> np.ndarray:
-    """Number the leaves of each tree from 0, and return the number (n_trees, m) of the leaf that each row reaches."""
-    return np.ascontiguousarray([np.unique(column, return_inverse=True)[1] for column in leaf.T], dtype=np.int64)
 
 
 @jit

@@ -12,9 +12,9 @@ import exact
 import pactree_mcmc as pt
 from exact.posterior import BestTrees, TreesWithin
 from exact.rows import CellProbabilities
+from exact.solving import VisitedPosterior
 from exact.sums import MeanAndVariance
 from exact.systems.progressive.mixture import ProgressiveMixture
-from exact.visited import VisitedPosterior
 from pactree_mcmc.posterior.rows.survival import Survival, SurvivalCalibration
 from pactree_mcmc.posterior.trees.consensus import ConsensusTree
 from pactree_mcmc.posterior.trees.credible_set import CredibleSet
