@@ -187,11 +187,8 @@ class DesignCounts:
     def _check_piece(
         self, X: Any, y: Any, sample_weight: Any, estimation: Any
     ) -> tuple[Columns, tuple[np.ndarray, ...]]:
-        """Check the arguments of `update`. Return the columns of X, and the piece: rows (n, p), in the order of the
-        columns of the pieces before, labels, weights and mask of E, each (n,).
-
-        The mask is empty if ``estimation`` is None, the weights are 1 if ``sample_weight`` is None.
-        """
+        """Check the arguments of `update`. Return the columns of X, and the piece: rows, labels, weights, mask of E."""
+        # the columns of the rows (n, p) are in the order of the pieces before; the mask is empty without ``estimation``
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation)
         columns = learn_rows(X)
         # a copy, since a stream may fill its buffer anew
@@ -224,10 +221,8 @@ class DesignCounts:
         return columns, (x, labels, weight, mask)
 
     def _append(self, piece: tuple[np.ndarray, ...]) -> None:
-        """Add a piece (rows, labels, weights, mask of estimation rows), and merge all pieces if many rows are new.
-
-        Many are more than the rows merged before, and more than `MIN_UNMERGED_ROWS`.
-        """
+        """Add a piece (rows, labels, weights, mask of estimation rows), and merge all pieces if many rows are new."""
+        # many are more than the rows merged before, and more than `MIN_UNMERGED_ROWS`
         self._pieces.append(piece)
         pending = sum(len(p[0]) for p in self._pieces) - self._n_merged
         if pending > max(self._n_merged, MIN_UNMERGED_ROWS):
@@ -241,11 +236,8 @@ class DesignCounts:
         self._pieces, self._n_merged = [(X, y, weight, estimation)], len(X)
 
     def _merge_rows(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray) -> tuple:
-        """Return one row for each finest cell and class, and in E or not, with summed weights.
-
-        For numbers return two rows for each cell, with the same total weight, mean and variance. The four arguments
-        and the four arrays of the result are rows, labels, weights and mask of the estimation rows E (empty without E).
-        """
+        """Return one row for each finest cell and class, and in E or not, with summed weights."""
+        # for numbers return two rows for each cell, with the same total weight, mean and variance
         if y.dtype.kind == "f":
             return _merge_numbers(self.split_prior, X, y, weight, estimation)
         label = np.unique(y, return_inverse=True)[1]
@@ -262,10 +254,8 @@ class DesignCounts:
 
 
 def learn_rows(X: Any) -> Any:
-    """Return the description of the columns (names, kinds) of a piece of data, which may be a single row.
-
-    Raise ValueError if a column is categorical, nominal or with ordered levels: each piece would number them anew.
-    """
+    """Return the description of the columns (names, kinds) of a piece of data, which may be a single row."""
+    # raise ValueError if a column is categorical, nominal or with ordered levels: each piece would number them anew
     table = Table(X)
     columns = describe_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
     categorical = columns.is_nominal | [bool(columns.kind(k).levels) for k in range(columns.n_features)]
@@ -281,12 +271,9 @@ def learn_rows(X: Any) -> Any:
 def _merge_numbers(
     split_prior: SplitPrior, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Replace the rows of each finest cell by two rows with the same total weight, mean and variance.
-
-    Their values are the mean plus and minus the standard deviation, each with half the weight. One row is enough if the
-    values do not vary. Arguments from ``X`` on and the result are pieces: rows, numbers y, weights, and the mask of the
-    estimation rows E, which is empty for numbers.
-    """
+    """Replace the rows of each finest cell by two rows with the same total weight, mean and variance."""
+    # their values are the mean plus and minus the standard deviation, each with half the weight. One row is enough if
+    # the values do not vary
     leaf = parts.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)
     merged = TreeModel(X, y, split_prior=split_prior, sample_weight=weight, leaf=leaf)
     if merged.unit_of_row is None:

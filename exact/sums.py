@@ -51,12 +51,9 @@ LARGEST_PRIME = (1 << 31) - 1
 
 
 def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
-    """Return the log (n_slots,) of the sum of the weights of the trees below each slot, a cell at a depth.
-
-    The weight of a tree is the product of ``exp(log_stop)`` over its leaves and of ``exp(log_split + log_rule)`` over
-    its splits: for the graph of a model, prior times marginal likelihood. So entry 0, the sum over all trees, is the
-    log evidence. ``bar`` counts finished cells.
-    """
+    """Return the log (n_slots,) of the sum of the weights of the trees below each slot."""
+    # the weight of a tree is the product of exp(log_stop) over its leaves and of exp(log_split + log_rule) over its
+    # splits: for the graph of a model, prior times marginal likelihood, so that entry 0 is the log evidence
     most = int(np.diff(graph.first_edge).max(initial=0))
     # zeros, not empty memory: a split of weight 0 may lead to a cell that is not summed yet
     value = compute_inside(graph, LogSum(np.zeros(graph.n_slots), np.empty(most + 1)), bar).value
@@ -127,12 +124,9 @@ def _prime_below(n: int) -> int:
 
 
 def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
-    """Return the posterior distribution of the number of leaves, to within 2e-14; entry m is P(m leaves).
-
-    Polynomials in the number of leaves are multiplied over the probable part of the graph. Their tails are truncated if
-    they do not matter at the root. ``log_inside`` (n_slots,) are the log sums over the trees below each slot (a cell at
-    a depth), ``occurs`` the expected occurrences of slots and splits.
-    """
+    """Return the posterior distribution of the number of leaves, to within 2e-14; entry m is P(m leaves)."""
+    # polynomials in the number of leaves are multiplied over the probable part of the graph. Their tails are truncated
+    # if they do not matter at the root
     part, slots = likely_part(graph, occurs)
     n, max_loss = part.n_slots, _max_losses(occurs.slot[slots])
     longest = int(most_leaves(part)[0])
@@ -158,12 +152,8 @@ def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurren
 
 
 def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
-    """Return the posterior distribution of the depth of a tree; entry d is P(depth d).
-
-    ``deepest`` is the largest depth of all trees of the graph, and ``log_inside`` the log sum over the subtrees of each
-    slot (a cell at a depth). The tail below 1e-13 is truncated. Time and memory are those of the evidence times the
-    number of depths returned.
-    """
+    """Return the posterior distribution of the depth of a tree; entry d is P(depth d)."""
+    # the tail below 1e-13 is truncated. Time and memory are those of the evidence times the number of depths returned
     depths = min(FIRST_DEPTHS, deepest + 1)
     while True:
         refuse_bytes(8 * graph.n_slots * depths, "the distribution of the depth")
@@ -177,13 +167,10 @@ def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -
 def mean_products(
     graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, leaf_factors: np.ndarray, banned: np.ndarray, p: int
 ) -> np.ndarray:
-    """Return the posterior means (m,) of m products over a tree.
-
-    Product j is ``leaf_factors[j]`` in [0, 1] to the power of the number of leaves. It is 0 for a tree that splits on
-    the feature ``banned[j]`` of ``p`` features; -1 bans none. With factor 1 its mean is the probability that no split
-    is on that feature. ``log_inside`` and ``occurs`` are as for `size_distribution`: log sums over the trees below each
-    slot (a cell at a depth), and expected occurrences.
-    """
+    """Return the posterior means (m,) of m products over a tree."""
+    # product j is ``leaf_factors[j]`` in [0, 1] to the power of the number of leaves. It is 0 for a tree that splits on
+    # the feature ``banned[j]`` of ``p`` features; -1 bans none. With factor 1 its mean is the probability that no split
+    # is on that feature
     part, slots = likely_part(graph, occurs)
     log_values, max_loss = log_inside[slots], _max_losses(occurs.slot[slots])
     n_per_pass = max(1, COLUMN_BYTES // (8 * part.n_slots))
@@ -199,10 +186,8 @@ def mean_products(
 
 
 def _max_losses(occurs: np.ndarray) -> np.ndarray:
-    """Return the probability (n_slots,) that may be cut off the distribution of each slot (a cell at a depth).
-
-    The losses of all slots, weighted by how often the slots occur in a tree (``occurs``), add up to `NEGLIGIBLE_MASS`.
-    """
+    """Return the probability (n_slots,) that may be cut off the distribution of each slot."""
+    # the losses of all slots, weighted by how often the slots occur in a tree (``occurs``), add up to `NEGLIGIBLE_MASS`
     with np.errstate(divide="ignore"):
         return NEGLIGIBLE_MASS / len(occurs) / occurs
 
@@ -238,10 +223,8 @@ def mean_and_variance(
 
 
 def most_leaves(graph: CellGraph) -> np.ndarray:
-    """Return the number of leaves (n_slots,) of the largest tree below each slot, -inf if no tree has weight there.
-
-    Splits of weight 0 count too. A slot is a cell at a depth.
-    """
+    """Return the number of leaves (n_slots,) of the largest tree below each slot, -inf if no tree has weight there."""
+    # splits of weight 0 count too
     one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
 
@@ -285,13 +268,10 @@ def hull_by_size(graph: CellGraph) -> Hull:
 
 
 def best_fragments(graph: CellGraph, hull: Hull, penalty: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Fragments:
-    """Return the best pair of a tree and a root fragment (a subtree with the same root) below each slot.
-
-    A slot is a cell at a depth, and ``hull`` is from `hull_by_size`. ``penalty(slot, leaves)`` is the cost of a leaf of
-    the fragment at a slot, below which the tree has so many leaves, both arrays. It must be concave in the leaves, so
-    that the best tree below is a vertex of the hull of (leaves, weight). Weights and costs add over the leaves of the
-    fragment.
-    """
+    """Return the best pair of a tree and a root fragment (a subtree with the same root) below each slot."""
+    # ``penalty(slot, leaves)`` is the cost of a leaf of the fragment at a slot below which the tree has so many leaves.
+    # It must be concave in the leaves, so that the best tree below is a vertex of the hull of (leaves, weight). Weights
+    # and costs add over the leaves of the fragment
     reached = np.flatnonzero(hull.length)
     n_vertices = hull.length[reached]
     slot, first = np.repeat(reached, n_vertices), np.cumsum(n_vertices) - n_vertices

@@ -209,10 +209,7 @@ def _read_mixture_data(X: Any, y: Any, X_new: Any, estimation: Any, classes: Any
 
 
 def _read_mask(estimation: Any, n: int) -> np.ndarray:
-    """Return a mask (n,) of the rows of E from ``estimation``, a mask or a fraction; a mask may select no row or all.
-
-    A fraction selects the last rows. Raise a ValueError if ``estimation`` is None.
-    """
+    """Return a mask (n,) of the rows of E from ``estimation``: a mask of any rows, or the fraction of last rows."""
     if estimation is None:
         raise ValueError("estimation is None; give a boolean mask (n,) of the rows of E, or a fraction in (0, 1).")
     if n == 0:
@@ -223,10 +220,8 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray:
 
 
 def _described_columns(table: Table, rows: np.ndarray) -> Columns:
-    """Return the description (names, kinds) of the columns of a table, also if it has fewer than two rows.
-
-    ``rows`` (n, p) are its rows as numbers. If n < 2, two rows of zeros are described too, since one row is too few.
-    """
+    """Return the description (names, kinds) of the columns of a table, also if it has fewer than two rows."""
+    # ``rows`` (n, p) are its rows as numbers. If n < 2, two rows of zeros are described too, since one row is too few
     if len(rows) > 1:
         return describe_columns(table, None)
     padded: Any = np.vstack([rows, np.zeros((2, table.n_features))])
@@ -247,13 +242,11 @@ def _finite_numbers(table: Table) -> np.ndarray:
 
 
 def _model_with_points(sample: MixtureData, new: np.ndarray, tree_prior: Any, splits: LocalCuts) -> TreeModel:
-    """Return the model of the training rows and the rows ``new`` (m, p), which have weight zero and only add cuts.
-
-    The new rows are in S, with any label. A copy of the first one is added for each class, so that the model has all
-    classes, and one more, so that it has at least two rows. The copies are in E, so that E is not empty, and have
-    weight zero, so that they do not change leaf values. They add no cuts. If there are no training rows, the new rows
-    and copies have the weight TINY_WEIGHT, since some row must have a positive one.
-    """
+    """Return the model of the training rows and the rows ``new`` (m, p), which have weight zero and only add cuts."""
+    # the new rows are in S, with any label. A copy of the first one is added for each class, so that the model has all
+    # classes, and one more, so that it has at least two rows. The copies are in E, so that E is not empty, and have
+    # weight zero, so that they do not change leaf values. They add no cuts. If there are no training rows, the new rows
+    # and copies have the weight TINY_WEIGHT, since some row must have a positive one
     n_copies = len(sample.classes) + 1
     points = np.vstack([new, new[:1].repeat(n_copies, axis=0)])
     labels = [*sample.labels.tolist(), *sample.classes[:1].tolist() * (len(new) + 1), *sample.classes.tolist()]
@@ -272,13 +265,11 @@ def _model_with_points(sample: MixtureData, new: np.ndarray, tree_prior: Any, sp
 def _mixture_by_populations(
     model: TreeModel, sample: MixtureData, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Compute the mixture at ``new`` rows (m, p) by populations of trees (sequential Monte Carlo), local prior.
-
-    ``model`` is the one of `_model_with_points` for the same rows. If ``splitting`` is "global", draws have importance
-    weights: the prior with ``splitting="global"`` divided by the local one. ``sizes`` are the numbers of chains, draws
-    per chain and particles. Returns probabilities (m, K), their standard errors (m, K) from the variance between
-    chains, and the effective fraction of draws, averaged over blocks.
-    """
+    """Compute the mixture at ``new`` rows (m, p) by populations of trees (sequential Monte Carlo), local prior."""
+    # ``model`` is the one of `_model_with_points` for the same rows. If ``splitting`` is "global", draws have
+    # importance weights: the prior with ``splitting="global"`` divided by the local one. ``sizes`` are the numbers of
+    # chains, draws per chain and particles. Returns probabilities (m, K), their standard errors (m, K) from the
+    # variance between chains, and the effective fraction of draws, averaged over blocks
     chains, draws, particles = sizes
     post = by_populations(model, chains=chains, draws=draws, particles=particles, rng=rng)
     trees = [post.draws.distinct_tree(t) for t in range(post.draws.n_distinct_trees)]
@@ -300,12 +291,11 @@ def _mixture_by_populations(
 
 
 def blocks_of_stages(stage: np.ndarray) -> list[np.ndarray]:
-    """Divide draws into blocks of whole neighbouring stages, each with at least 50 draws; return indices by block.
-
-    ``stage`` (draws,) is the stage of each draw, in ascending order; each stage adds rows of S to the posterior from
-    which it draws trees. Fewer than 100 draws are one block. Importance weights are divided by their mean over a block,
-    which would vary too much over the few draws of one stage. A block of one draw would always give it weight one.
-    """
+    """Divide draws into blocks of whole neighbouring stages, each with at least 50 draws; return indices by block."""
+    # ``stage`` (draws,) is the stage of each draw, in ascending order; each stage adds rows of S to the posterior from
+    # which it draws trees. Fewer than 100 draws are one block. Importance weights are divided by their mean over a
+    # block, which would vary too much over the few draws of one stage. A block of one draw would always give it weight
+    # one
     ends = np.flatnonzero(np.diff(stage)) + 1
     starts = [0]
     for end in ends.tolist():

@@ -191,10 +191,7 @@ def _data_difference(first_model: TreeModel, second_model: TreeModel) -> str:
 
 
 def solve_if_small(model: TreeModel, max_cells: int) -> Any:
-    """Return the exact posterior, or None if it needs more than ``max_cells`` cells, or the exact engine cannot sum it.
-
-    The engine cannot sum models whose leaves share a parameter. If ``max_cells`` is 0, return None.
-    """
+    """Return the exact posterior, or None if it needs more than ``max_cells`` cells, or leaves share a parameter."""
     import exact
 
     if max_cells == 0 or not model.leaf.has_additive_score:
@@ -213,12 +210,8 @@ def _sample_quietly(model: TreeModel, draws: int, work: Any, source: Any, progre
 
 
 def _table_row(post: Any, draws: int, source: np.random.Generator) -> dict[str, Any]:
-    """Return the row of the table of `compare_models` for one posterior, by column, without predictions.
-
-    The columns, explained there, are log_evidence, log_evidence_se, elpd_loo, elpd_loo_se, loo_ess, n_leaves and
-    engine. For leave-one-out, ``draws`` trees of an exact posterior are drawn from ``source``; a sampled one has its
-    draws.
-    """
+    """Return the row of the table of `compare_models` for one posterior, by column, without predictions."""
+    # for leave-one-out, ``draws`` trees of an exact posterior are drawn from ``source``; a sampled one has its draws
     is_sampled = isinstance(post, SampledPosterior)
     evidence, error = _sampled_evidence(post) if is_sampled else (_exact_evidence(post), 0.0)
     loo, pmf = leave_one_out(draws_of(post, draws, source)), post.n_leaves_pmf()
@@ -234,10 +227,8 @@ def _table_row(post: Any, draws: int, source: np.random.Generator) -> dict[str, 
 
 
 def _sampled_evidence(post: SampledPosterior) -> tuple[float, float]:
-    """Return the log evidence of a sampled posterior and its standard error; NaN for each that is unknown.
-
-    The evidence is unknown if the run did not estimate it, or the constant of the prior is unknown, as for LeafPenalty.
-    """
+    """Return the log evidence of a sampled posterior and its standard error; NaN for each that is unknown."""
+    # unknown if the run did not estimate it, or the constant of the prior is unknown, as for LeafPenalty
     if post.log_evidence is None or prior_mass(post.model).log_mass is None:
         return math.nan, math.nan
     return post.log_evidence, math.nan if post.log_evidence_se is None else post.log_evidence_se
@@ -264,10 +255,8 @@ def _exact_evidence(post: Any) -> float:
 
 
 def _predictions_by_column(post: Posterior, X: Any) -> dict[str, float]:
-    """Return the predictions at the rows of X by name of the column of the table, such as "E(y) at row 0".
-
-    They are class probabilities, or means. Return an empty dictionary if X is None.
-    """
+    """Return the predictions at the rows of X by name of the column of the table, such as "E(y) at row 0"."""
+    # class probabilities, or means; empty if X is None
     if X is None:
         return {}
     model = post.model

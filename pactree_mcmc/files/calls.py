@@ -52,10 +52,8 @@ class Call(NamedTuple):
         return self.arguments.get("rng")
 
     def with_outcome(self, steps: int | None) -> Call:
-        """Return the record of the call after its run has ended with ``steps`` steps, None if it was interrupted.
-
-        ``steps`` replaces a time limit ``seconds``. An interrupted call is not repeatable.
-        """
+        """Return the record of the call after its run has ended with ``steps`` steps, None if it was interrupted."""
+        # ``steps`` replaces a time limit ``seconds``. An interrupted call is not repeatable
         if steps is None:
             return self._replace(repeatable=False)
         if "seconds" not in self.arguments:
@@ -65,11 +63,9 @@ class Call(NamedTuple):
 
 
 def call_record(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
-    """Return the record of a call of ``function``, a `Call.function`, given its arguments by name.
-
-    Defaults are left out, except those of ALWAYS_RECORDED, and so are the arguments NOT_RECORDED. The caller gives as
-    ``rng`` the seed that `seed_of` returns.
-    """
+    """Return the record of a call of ``function``, a `Call.function`, given its arguments by name."""
+    # defaults are left out, except those of ALWAYS_RECORDED, and so are the arguments NOT_RECORDED. The caller gives as
+    # ``rng`` the seed that `seed_of` returns
     arguments, repeatable = {}, True
     for name, parameter in signature(function).parameters.items():
         value = values.get(name, parameter.default)
@@ -82,12 +78,9 @@ def call_record(function: Callable[..., Any], values: Mapping[str, Any]) -> Call
 
 
 def seed_of(rng: Any, sources: Sequence[Any]) -> Any:
-    """Return a seed that gives the same ``sources`` of the chains as ``rng`` did.
-
-    ``sources`` are the random sources of the chains. The seed is ``rng`` itself if it determines them. If no seed was
-    given, it is the entropy drawn from the system. For a sequence it is the list of ``sources``. For a Generator it is
-    the list of seeds of the generators that it spawned, or of their bit generators if these are not PCG64.
-    """
+    """Return a seed that gives the same ``sources`` of the chains as ``rng`` did."""
+    # this is ``rng`` itself if it determines them, and the entropy of the system if it is None. A Generator gives the
+    # seeds of the generators that it spawned, or their bit generators if these are not PCG64
     if rng is None:
         return sources[0].entropy
     if isinstance(rng, np.random.Generator):

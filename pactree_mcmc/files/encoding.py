@@ -139,10 +139,8 @@ class Codec:
         raise NotStorable(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Return the JSON form of an array at path ``at``, and add the array to ``arrays``.
-
-        The same object is added once, unless its path begins with an entry of ``separate``.
-        """
+        """Return the JSON form of an array at path ``at``, and add the array to ``arrays``."""
+        # the same object is added once, unless its path begins with an entry of ``separate``
         if at.lstrip(".").startswith(arrays.separate):
             return self._encode_new(value, at, arrays)
         if id(value) not in arrays.shared:

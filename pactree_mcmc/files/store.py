@@ -62,11 +62,7 @@ def as_path(path: Any) -> Path:
 
 
 def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None = None) -> None:
-    """Write parts such as "model" and "draws" to a new file, beside groups of datasets for other programs.
-
-    Raise a ValueError if the path cannot be used or a part contains a value that no file can contain, and an OSError if
-    the file cannot be written.
-    """
+    """Write parts such as "model" and "draws" to a new file, beside groups of datasets for other programs."""
     path = check_output_path(path)
     write_file(path, encode_parts(parts, path), groups or {})
 
@@ -80,12 +76,9 @@ def encode_parts(value: dict, path: Path) -> Encoded:
 
 
 def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
-    """Write datasets by group and the content of this library to ``path``, completely or not at all.
-
-    ``groups`` are xarray datasets for other programs, by the name of their group. The data go to a temporary file in
-    the same folder, which replaces ``path`` once it is on the disk. Until then the former file still exists. The new
-    file has the mode of the former one, and a symbolic link stays one.
-    """
+    """Write datasets by group and the content of this library to ``path``, completely or not at all."""
+    # the data go to a temporary file in the same folder, which replaces ``path`` once it is on the disk. The new file
+    # has the mode of the former one, and a symbolic link stays one
     import xarray as xr
 
     target = Path(os.path.realpath(path))
@@ -124,10 +117,7 @@ def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
 
 
 def _reserve(part: Path, datasets: Iterable[Any], mode: int) -> None:
-    """Create the file ``part``, and raise an OSError if the disk has no room for datasets, since HDF5 may then crash.
-
-    ``mode`` has the permissions of the file, as far as the system's mask for new files allows them.
-    """
+    """Create the file ``part``. Raise an OSError if the disk lacks room for the datasets: HDF5 may crash then."""
     size = sum(dataset.nbytes + HEADER_BYTES * (1 + len(dataset.variables)) for dataset in datasets)
     handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:

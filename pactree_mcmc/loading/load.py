@@ -61,11 +61,9 @@ def load(
 def load_run(
     path: Any, leaf: CustomLeaf | None = None, split_prior: CustomSplits | None = None
 ) -> tuple[TreeModel, SampledPosterior | None, Course | None]:
-    """Return the model of a file, its posterior, and the course of its run, None if it has none.
-
-    ``leaf`` and ``split_prior`` are those of the user, as for `load`. In a checkpoint, whose course has
-    ``draws_by_chain``, a chain may have fewer draws than the posterior.
-    """
+    """Return the model of a file, its posterior, and the course of its run, None if it has none."""
+    # ``leaf`` and ``split_prior`` are those of the user, as for `load`. In a checkpoint, whose course has
+    # ``draws_by_chain``, a chain may have fewer draws than the posterior
     parts = _read_parts(path)
     model = _checked_model(parts, path, leaf, split_prior)
     if "run" in parts:
@@ -93,10 +91,8 @@ def load_run(
 def _checked_model(
     parts: dict[str, Encoded], path: Any, leaf: CustomLeaf | None, split_prior: CustomSplits | None
 ) -> TreeModel:
-    """Return the model in ``parts`` of a file, after a check.
-
-    ``leaf`` and ``split_prior`` are those that the caller of `load` gave, if the user wrote them, else None.
-    """
+    """Return the model in ``parts`` of a file, after a check."""
+    # ``leaf`` and ``split_prior`` are those that the caller of `load` gave, if the user wrote them, else None
     content = _decode_part(parts["model"], path)
     content = _with_user_part(content, "leaf", leaf, path)
     content = _with_user_part(content, "split_prior", split_prior, path)
@@ -113,11 +109,9 @@ messages."""
 
 
 def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
-    """Return the parts of a model with ``user_part``, the user's leaf or split prior, in place of its description.
-
-    ``name`` is "leaf" or "split_prior". Return the parts as they are if the file contains the whole part. Raise a
-    ValueError if ``user_part`` is missing, not needed, or differs from the description.
-    """
+    """Return the parts of a model with ``user_part``, the user's leaf or split prior, in place of its description."""
+    # ``name`` is "leaf" or "split_prior". Return the parts as they are if the file contains the whole part. Raise a
+    # ValueError if ``user_part`` is missing, not needed, or differs from the description
     outline_class, user_class, words = USER_PARTS[name]
     outline = getattr(content, name, None)
     if not isinstance(outline, outline_class):
@@ -172,10 +166,8 @@ def _decode_part(encoded: Encoded, path: Any) -> Any:
 
 
 def _posterior_so_far(post: SampledPosterior | None, course: Course, path: Any) -> SampledPosterior:
-    """Return as many draws of each chain of a checkpoint as all chains have, and warn.
-
-    Raise a ValueError that names the file ``path`` if a chain has no draw.
-    """
+    """Return as many draws of each chain of a checkpoint as all chains have, and warn."""
+    # raise a ValueError that names the file ``path`` if a chain has no draw
     n_draws = min(course.draws_by_chain)
     if n_draws == 0 or post is None:
         raise ValueError(f"{path} is a checkpoint from before every chain had a draw; pt.resume(path) goes on from it.")

@@ -36,10 +36,8 @@ def require(holds: Any, what: str) -> None:
 
 
 def check_kind_and_shape(array: Any, kind: str, shape: tuple, what: str) -> None:
-    """Raise an error about ``what`` unless an array has one of NumPy's dtype kinds, such as "fi", and the shape.
-
-    -1 in the shape is any length.
-    """
+    """Raise an error about ``what`` unless an array has one of NumPy's dtype kinds, such as "fi", and the shape."""
+    # -1 in the shape is any length
     good = isinstance(array, np.ndarray) and array.dtype.kind in kind and array.ndim == len(shape)
     require(good and all(m in (-1, n) for m, n in zip(shape, array.shape, strict=True)), f"{what} has another shape")
 
@@ -77,10 +75,8 @@ def check_draws(draws: Any, model: TreeModel) -> None:
 
 
 def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
-    """Raise an error unless trees satisfy the invariants of `docs/tree_format.md`.
-
-    Nodes are in preorder, each split is of the kind of its column, and its cut or categories are in range.
-    """
+    """Raise an error unless trees satisfy the invariants of `docs/tree_format.md`."""
+    # nodes are in preorder, each split is of the kind of its column, and its cut or categories are in range
     n_nodes, n_trees, q = len(trees.feature), len(trees.offset) - 1, len(model.scales)
     none = f"its trees are not trees over {model.n_features} features"
     check_kind_and_shape(trees.offset, "i", (-1,), "offset")
@@ -133,10 +129,8 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
 
 
 def merged_row_stats(merged: Units, n_stats: int) -> np.ndarray:
-    """Return the statistics (U, n_stats) of each merged row: rows with equal codes, whose statistics are added.
-
-    They are its weight and moments, or with classes its weight in the column of its class and zeros elsewhere.
-    """
+    """Return the statistics (U, n_stats) of each merged row: rows with equal codes, whose statistics are added."""
+    # they are its weight and moments, or with classes its weight in the column of its class and zeros elsewhere
     weight = np.broadcast_to(merged.weight, merged.n_units)
     if not merged.counts:
         return np.column_stack([weight, *merged.moments])

@@ -110,10 +110,8 @@ def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> N
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
-    """Raise an error unless a scale has cuts that do not fall, or, for a nominal feature, a code for each category.
-
-    A scale maps the values of a feature to integer codes. ``categories`` is None for an ordered feature.
-    """
+    """Raise an error unless a scale has cuts that do not fall, or, for a nominal feature, a code for each category."""
+    # A scale maps the values of a feature to integer codes. ``categories`` is None for an ordered feature
     if isinstance(scale, DyadicScale):
         finite = np.isfinite([scale.lower, scale.upper]).all()
         require(finite and scale.lower < scale.upper and 1 <= scale.levels <= MAX_LEVELS, "a scale has no range")
@@ -132,11 +130,9 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
 
 
 def _check_merged_rows(parts: ModelParts, q: int) -> None:
-    """Raise an error unless the statistics of the merged rows (units) are the sums over their rows.
-
-    The check is needed, since the weights of units determine the length of score tables. A unit is a group of equal
-    rows. ``q`` is the number of coordinates: features, and copies of those with missing values.
-    """
+    """Raise an error unless the statistics of the merged rows (units) are the sums over their rows."""
+    # the check is needed, since the weights of units determine the length of score tables. A unit is a group of equal
+    # rows. ``q`` is the number of coordinates: features, and copies of those with missing values
     merged, merged_row_of_row, target = parts.units, parts.unit_of_row, parts.target
     check_kind_and_shape(merged.codes, "u", (q, -1), "codes")
     m = merged.n_units

@@ -112,10 +112,8 @@ def check_kernel(kernel: Any) -> None:
 
 
 def check_rest(end: Any, model: TreeModel, kernel: Kernel, n_teams: int) -> None:
-    """Raise an error unless ``end``, the last rest of a chain, fits the model, the kernel and the teams.
-
-    A chain with tempering has a replica, the state of one chain, for each temperature.
-    """
+    """Raise an error unless ``end``, the last rest of a chain, fits the model, the kernel and the teams."""
+    # A chain with tempering has a replica, the state of one chain, for each temperature
     require(type(end) is Rest and type(end.replicas) is tuple, "the state of a chain is missing")
     numbers = (end.tuned, end.steps, end.team)
     require([is_integer(number) and number >= 0 for number in numbers], "a chain has no number of tuning steps")
@@ -160,10 +158,8 @@ def _check_replica(replica: Any, lowered: Lowered, kernel: Kernel) -> None:
 
 
 def _check_array(array: Any, hint: Any, sizes: dict[str, int], what: str) -> None:
-    """Raise an error unless an array has the dtype and the axes of its declaration ``hint``.
-
-    A name of an axis that ``sizes`` lacks gets the length that it has here.
-    """
+    """Raise an error unless an array has the dtype and the axes of its declaration ``hint``."""
+    # A name of an axis that ``sizes`` lacks gets the length that it has here
     _, dtype, *axes = get_args(hint)
     require(isinstance(array, np.ndarray), f"{what} is a {type(array).__name__}")
     require(array.dtype == dtype, f"{what} has dtype {array.dtype}")

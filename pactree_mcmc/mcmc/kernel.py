@@ -128,13 +128,11 @@ class Kernel(NamedTuple):
         return self._replace(own=tuple(move.record for move in self.own))
 
     def with_weights_by_cost(self, cost: np.ndarray, rows: float) -> Kernel:
-        """Return the kernel with weights by the cost of proposals, and a block that visits about ``rows`` rows.
-
-        ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited. "learned",
-        which the kernel must have, and "informed-change" get the fractions of the work in `WORK_FRACTIONS`, the other
-        moves the rest by their given weights. A block has at most `MAX_LEARNED_PROPOSALS` proposals of "learned" on
-        average.
-        """
+        """Return the kernel with weights by the cost of proposals, and a block that visits about ``rows`` rows."""
+        # ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited. "learned",
+        # which the kernel must have, and "informed-change" get the fractions of the work in `WORK_FRACTIONS`, the other
+        # moves the rest by their given weights. A block has at most `MAX_LEARNED_PROPOSALS` proposals of "learned" on
+        # average
         rows_each = _rows_per_proposal(cost)
         given_weights = np.array(self.given)
         by_weight = np.array([name not in WORK_FRACTIONS for name in self.names])
@@ -164,20 +162,16 @@ class Kernel(NamedTuple):
 
 
 def _rows_per_proposal(cost: np.ndarray) -> np.ndarray:
-    """Return the cost of a proposal of each move in rows, (moves,), by the numbers of proposals and rows in ``cost``.
-
-    It is the mean number of rows visited plus `PROPOSAL_ROWS`. A move without proposals gets the largest cost.
-    """
+    """Return the cost of a proposal of each move (moves,): the mean number of rows visited plus `PROPOSAL_ROWS`."""
+    # a move without proposals gets the largest cost
     rows = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
     return np.where(cost[0] > 0.0, rows, rows.max()) + PROPOSAL_ROWS
 
 
 @lru_cache(maxsize=4096)
 def _first_proposals(weights: tuple[float, ...], n: int) -> np.ndarray:
-    """Return the number of proposals (moves,) of each move among the first ``n``.
-
-    The k-th proposal of a move of weight w is due at (k - 1/2) / w, and the ``n`` due first count (Webster 1832).
-    """
+    """Return the number of proposals (moves,) of each move among the first ``n``."""
+    # the k-th proposal of a move of weight w is due at (k - 1/2) / w, and the ``n`` due first count (Webster 1832)
     weight = np.array(weights)
     # proposals due before n - moves are among the first n: rounding changes the number of each move by at most 1/2
     count = np.floor(np.maximum(weight * (n - len(weight)), 0.0) + 0.5).astype(int)
@@ -190,11 +184,9 @@ def _first_proposals(weights: tuple[float, ...], n: int) -> np.ndarray:
 def read_kernel(
     kernel: Any, block: int = PROPOSALS_PER_DRAW, *, adapts: bool = False, default: str = "local"
 ) -> Kernel:
-    """Check the argument ``kernel`` of `sample`, a name or weights of moves and kernels, and return the `Kernel`.
-
-    ``block`` is the number of proposals in a block. ``adapts`` is True if weights and block may be set by cost.
-    ``default`` is the name of the kernel that "default" means.
-    """
+    """Check the argument ``kernel`` of `sample`, a name or weights of moves and kernels, and return the `Kernel`."""
+    # ``block`` is the number of proposals in a block. ``adapts`` is True if weights and block may be set by cost.
+    # ``default`` is the name of the kernel that "default" means
     if isinstance(kernel, str) and (kernel == "default" or kernel in KERNEL_WEIGHTS):
         kernel = {kernel: 1.0}
     if not isinstance(kernel, Mapping):
@@ -233,9 +225,7 @@ def check_even_splits(kernel: Kernel, split_prior: Any) -> None:
 
 
 def _move_weights(key: Any, default: str) -> dict[str, float]:
-    """Return the weights of moves by name that a key of the argument ``kernel``, a move or named kernel, means. A move
-    has weight 1. The other arguments are those of `read_kernel`. Raise ValueError if ``key`` is neither.
-    """
+    """Return the weights of moves by name that a key of the argument ``kernel``, a move or named kernel, means."""
     if isinstance(key, Move):
         return {key.name: 1.0}
     if isinstance(key, str):
@@ -250,9 +240,7 @@ def _move_weights(key: Any, default: str) -> dict[str, float]:
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
-    """Raise ValueError if a user's move has the name of another move or kernel, or a count of another move.
-    ``weights``, by name, and ``own`` are the moves of the argument and of the user that were read before.
-    """
+    """Raise ValueError if a user's move has the name of a move or kernel read before, or a count of another move."""
     counted = {count for other in (*LIBRARY_MOVES.values(), *own) for count in other.counts}
     twice = [move.name] if move.name in {*LIBRARY_MOVES, *KERNEL_WEIGHTS, "default", *weights} else []
     twice += [count for count in move.counts if count in counted]
@@ -261,9 +249,8 @@ def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) 
 
 
 def restore_own_moves(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
-    """Return the kernel of a file with the code of the user's moves, taken from ``moves`` by name. Raise ValueError if
-    a move is missing or counts other things than before. Its code cannot be compared.
-    """
+    """Return the kernel of a file with the code of the user's moves, taken from ``moves`` by name and compared."""
+    # the code itself cannot be compared
     by_name = {move.name: move for move in moves}
     own = []
     for file_move in kernel.own:

@@ -260,9 +260,7 @@ def check_executor(executor: Any) -> None:
 
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:
-    """Return a source of randomness for each chain: the entries of a sequence ``rng``, else children spawned by it.
-    Raise ValueError if a sequence does not have ``chains`` entries, or ``rng`` is not a valid source.
-    """
+    """Return a source of randomness for each chain: the entries of a sequence ``rng``, else children spawned by it."""
     if isinstance(rng, list | tuple):
         if len(rng) != chains:
             raise ValueError(f"rng has {len(rng)} entries for {chains} chains; give one each.")
@@ -294,9 +292,7 @@ class CheckedStarts(tuple[Tree, ...]):
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
-    """Check the argument ``start`` of `sample`, and return the start of each chain: a tree, a name, or `Dispersed` with
-    the number of the chain for "dispersed".
-    """
+    """Check the argument ``start`` of `sample`, and return the start of each chain: a tree, a name, or `Dispersed`."""
     if isinstance(start, CheckedStarts):
         return list(start)
     if isinstance(start, str):

@@ -58,9 +58,8 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
 
 
 def draw_y_given_tree(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generator) -> np.ndarray:
-    """Draw y (n,), labels or floats, given the tree and ``leaf``, the model's leaf with the parameters that all leaves
-    share, if any. Rows that only estimate the leaves (E) keep the model's y.
-    """
+    """Draw y (n,), labels or floats, given the tree and ``leaf``, which has the parameters that all leaves share."""
+    # rows that only estimate the leaves (E) keep the model's y
     target = model.target
     y = target.values.copy()
     for number, cell, _ in model.visit(tree):

@@ -77,11 +77,9 @@ def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rhat_and_ess_by_tree(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return R-hat and effective sample size of quantities that depend on the tree alone.
-
-    ``by_tree`` (quantities, n_distinct_trees) has their values and ``tree_of_draw`` (chains, draws) the tree of each
-    draw. Equal quantities are diagnosed once; see `rhat_and_ess`.
-    """
+    """Return R-hat and effective sample size of quantities that depend on the tree alone."""
+    # ``by_tree`` (quantities, n_distinct_trees) has their values and ``tree_of_draw`` (chains, draws) the tree of each
+    # draw. Equal quantities are diagnosed once; see `rhat_and_ess`
     number, first_row = _number_distinct_rows(by_tree)
     rhat, ess = np.empty(len(first_row)), np.empty(len(first_row))
     step = max(MAX_VALUES_PER_BLOCK // tree_of_draw.size, 1)
@@ -92,24 +90,12 @@ def rhat_and_ess_by_tree(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> tuple
 
 
 def ess(values: Any) -> float:
-    """Return the bulk effective sample size of one quantity (chains, draws); see `rhat_and_ess`.
-
-    Raises
-    ------
-    ValueError
-        If ``values`` does not have two dimensions.
-    """
+    """Return the bulk effective sample size of one quantity (chains, draws); see `rhat_and_ess`."""
     return float(rhat_and_ess(_one_quantity(values))[1][0])
 
 
 def rhat(values: Any) -> float:
-    """Return the R-hat of one quantity (chains, draws); NaN for one chain that is not constant. See `rhat_and_ess`.
-
-    Raises
-    ------
-    ValueError
-        If ``values`` does not have two dimensions.
-    """
+    """Return the R-hat of one quantity (chains, draws); NaN for one chain that is not constant. See `rhat_and_ess`."""
     values = _one_quantity(values)
     if values.shape[1] == 1 and values.size and np.ptp(values) > 0.0:
         return math.nan
@@ -125,9 +111,7 @@ def _one_quantity(values: Any) -> np.ndarray:
 
 
 def _number_distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct ``rows`` (n, ...) by first occurrence: return the number (n,) of each row, and the index (m,)
-    of the first row with each of the m numbers.
-    """
+    """Number the distinct ``rows`` (n, ...). Return the number (n,) of each, and the first row (m,) of each number."""
     number_of_row: dict[bytes, int] = {}
     number = np.array([number_of_row.setdefault(row.tobytes(), len(number_of_row)) for row in rows], dtype=np.int64)
     return number, np.unique(number, return_index=True)[1]
@@ -136,15 +120,13 @@ def _number_distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def explained_by_chance(
     by_tree: np.ndarray, tree_of_draw: np.ndarray, quantities: np.ndarray, level: float
 ) -> np.ndarray:
-    """Return a (m,) bool array: True if chance explains why the R-hat of quantity ``quantities[i]`` exceeds 1.
-
-    ``by_tree`` (n, n_distinct_trees) are the values of all quantities, ``tree_of_draw`` (chains, draws) the draws.
-    This is an analysis of variance of the halves of chains with effective numbers of draws: if all halves follow the
-    same distribution, the variance of their means, over that expected from the effective sample size within halves, is
-    about an F variable. R-hat is explained if this ratio or a larger one has a probability above ``level`` over the
-    number of tests: two, of the ranks and of the ranks of the distance from the median, for each distinct row of
-    ``by_tree`` (Bonferroni).
-    """
+    """Return a (m,) bool array: True if chance explains why the R-hat of quantity ``quantities[i]`` exceeds 1."""
+    # ``by_tree`` (n, n_distinct_trees) are the values of all quantities, ``tree_of_draw`` (chains, draws) the draws.
+    # This is an analysis of variance of the halves of chains with effective numbers of draws: if all halves follow the
+    # same distribution, the variance of their means, over that expected from the effective sample size within halves,
+    # is about an F variable. R-hat is explained if this ratio or a larger one has a probability above ``level`` over
+    # the number of tests: two, of the ranks and of the ranks of the distance from the median, for each distinct row of
+    # ``by_tree`` (Bonferroni)
     is_explained = np.empty(len(quantities), dtype=bool)
     test_level = level / (2.0 * max(len(_number_distinct_rows(by_tree)[1]), 1))
     for i, quantity in enumerate(quantities.tolist()):
@@ -163,20 +145,16 @@ def explained_by_chance(
 
 
 def split_chains(values: np.ndarray) -> np.ndarray:
-    """Return chains cut in two (quantities, 2 * chains, draws // 2): all first halves, then all second halves.
-
-    ``values`` has shape (quantities, chains, draws). The middle draw of an odd number is dropped.
-    """
+    """Return chains cut in two (quantities, 2 * chains, draws // 2): all first halves, then all second halves."""
+    # ``values`` has shape (quantities, chains, draws). The middle draw of an odd number is dropped
     half = values.shape[2] // 2
     return np.concatenate([values[:, :, :half], values[:, :, -half:]], axis=1)
 
 
 def normal_scores(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normal scores of the draws of each quantity, and those of the distances of draws from their median.
-
-    A normal score is the normal quantile of the average rank, among the draws of all chains. Both arrays have the shape
-    of ``values``, whose first axis counts quantities.
-    """
+    """Return the normal scores of the draws of each quantity, and those of the distances of draws from their median."""
+    # A normal score is the normal quantile of the average rank, among the draws of all chains. Both arrays have the
+    # shape of ``values``, whose first axis counts quantities
     flat = values.reshape(len(values), -1)
     bulk, folded = np.empty(flat.shape), np.empty(flat.shape)
     n = flat.shape[1]
@@ -197,10 +175,8 @@ def _twice_ranks(count: np.ndarray) -> np.ndarray:
 
 
 def _rhat(scores: np.ndarray) -> np.ndarray:
-    """Return the R-hat (quantities,) of chains of ``scores`` (quantities, chains, draws), without splitting or ranking.
-
-    NaN for a constant; infinite if each chain is constant and not all are equal.
-    """
+    """Return the R-hat (quantities,) of ``scores`` (quantities, chains, draws), without splitting or ranking."""
+    # NaN for a constant; infinite if each chain is constant and not all are equal
     n_draws = scores.shape[2]
     within = scores.var(axis=2, ddof=1).mean(axis=1)
     between = scores.mean(axis=2).var(axis=1, ddof=1)
@@ -213,10 +189,8 @@ def _rhat(scores: np.ndarray) -> np.ndarray:
 
 
 def ess_of_chains(scores: np.ndarray) -> np.ndarray:
-    """Return the effective sample size (quantities,) of ``scores`` (quantities, chains, draws), all chains together.
-
-    Chains are not split and draws not ranked. No quantity may be constant in all chains.
-    """
+    """Return the effective sample size (quantities,) of ``scores`` (quantities, chains, draws), all chains together."""
+    # chains are not split and draws not ranked. No quantity may be constant in all chains
     _, n_chains, n_draws = scores.shape
     n_padded = 1 << (2 * n_draws - 1).bit_length()
     spectrum = np.fft.rfft(scores - scores.mean(axis=2, keepdims=True), n_padded, axis=2)
@@ -228,12 +202,10 @@ def ess_of_chains(scores: np.ndarray) -> np.ndarray:
 
 
 def ess_from_autocovariances(autocovariance: np.ndarray, between: np.ndarray, n_chains: int) -> np.ndarray:
-    """Return the effective sample size (quantities,) from autocovariances, by Geyer's initial monotone sequence.
-
-    ``autocovariance`` (quantities, draws) has the mean over chains at each lag, of sums divided by the number of draws,
-    ``between`` (quantities,) is the variance of the means of chains, and ``n_chains`` the number of chains. The size
-    counts all N draws, and is at most N log10 N.
-    """
+    """Return the effective sample size (quantities,) from autocovariances, by Geyer's initial monotone sequence."""
+    # ``autocovariance`` (quantities, draws) has the mean over chains at each lag, of sums divided by the number of
+    # draws, ``between`` (quantities,) is the variance of the means of chains, and ``n_chains`` the number of chains.
+    # The size counts all N draws, and is at most N log10 N
     n_draws = autocovariance.shape[1]
     # autocorrelation at lag t: 1 - (W - autocovariance_t) / V with V = (n - 1) W / n + B (Vehtari et al., equation 10)
     within = autocovariance[:, :1] * n_draws / (n_draws - 1.0)
@@ -256,10 +228,8 @@ def ess_from_autocovariances(autocovariance: np.ndarray, between: np.ndarray, n_
 
 
 def autocorrelation_times(values: np.ndarray) -> np.ndarray:
-    """Return the integrated autocorrelation time (quantities,), in draws, of ``values`` (quantities, chains, draws).
-
-    Each chain is centred at its own mean. A constant has time 1. There must be at least ``MIN_DRAWS_PER_CHAIN`` draws.
-    """
+    """Return the integrated autocorrelation time (quantities,), in draws, of ``values`` (quantities, chains, draws)."""
+    # each chain is centred at its own mean. A constant has time 1. There must be at least ``MIN_DRAWS_PER_CHAIN`` draws
     centred = values - values.mean(axis=2, keepdims=True)
     times, varying = np.ones(len(values)), np.ptp(values, axis=2).max(axis=1) > 0.0
     if varying.any():
@@ -268,11 +238,9 @@ def autocorrelation_times(values: np.ndarray) -> np.ndarray:
 
 
 def chains_disagree(values: np.ndarray) -> bool:
-    """Return True if the chain means of some quantity differ by much more than their Monte-Carlo errors.
-
-    This happens if each chain mixes well by itself, or hardly moves, in a part of the space that the others do not
-    visit. ``values`` has shape (quantities, chains, draws).
-    """
+    """Return True if the chain means of some quantity differ by much more than their Monte-Carlo errors."""
+    # this happens if each chain mixes well by itself, or hardly moves, in a part of the space that the others do not
+    # visit. ``values`` has shape (quantities, chains, draws)
     quantities, chains, draws = values.shape
     scores = normal_scores(values)[0]
     _, ess = rhat_and_ess(values.reshape(-1, 1, draws))

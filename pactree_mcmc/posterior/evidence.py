@@ -73,44 +73,35 @@ class PriorMass(NamedTuple):
     """Log prior of the stump, the tree of one leaf."""
 
     def log_mass_from(self, stump_fraction: float) -> float | None:
-        """Return the log mass, nats. If it is unknown, estimate it by log prior(stump) - log(fraction of stumps).
-
-        ``stump_fraction`` is the fraction of stumps among draws of the prior. Return None if it is needed and is 0.
-        """
+        """Return the log mass, nats. If it is unknown, estimate it by log prior(stump) - log(fraction of stumps)."""
+        # ``stump_fraction`` is the fraction of stumps among draws of the prior. Return None if it is needed and is 0
         if self.log_mass is not None:
             return self.log_mass
         return self.log_stump - math.log(stump_fraction) if stump_fraction > 0.0 else None
 
 
 def prior_mass(model: TreeModel) -> PriorMass:
-    """Return the mass of the model's tree prior, its sum over all trees.
-
-    ``log_mass`` of the result is None if the mass depends on which splits are possible in each cell.
-    """
+    """Return the mass of the model's tree prior, its sum over all trees."""
+    # ``log_mass`` of the result is None if the mass depends on which splits are possible in each cell
     return PriorMass(log_prior_mass(model), model.log_prior(Tree([LEAF], [0.0], [0], [0])))
 
 
 def evidence_constant(model: TreeModel) -> float:
-    """Return the log evidence minus the log of the sum over trees of the weights that compiled code computes, nats.
-
-    The compiled weights omit constants of the prior and do not divide by its mass. An unknown mass counts as 1.
-    """
+    """Return the log evidence minus the log of the sum over trees of the weights that compiled code computes, nats."""
+    # the compiled weights omit constants of the prior and do not divide by its mass. An unknown mass counts as 1
     return float(model.lowered.prior.log_constant) - (prior_mass(model).log_mass or 0.0)
 
 
 def join_ladder_reports(reports: Sequence[Any], mass: PriorMass) -> Tempering:
-    """Return the diagnostics and the evidence of a tempered run, from the ``LadderReport`` of each of its chains.
-
-    The ``reports`` have equal numbers of draws and levels. ``mass`` is that of the prior, the distribution at inverse
-    temperature 0. Warn if the evidence is known but the draws are too few to estimate its error.
-
-    The evidence is the mean over chains. To first order its log is a mean over draws of a number, the sum of the
-    effects of the draw on the ratios of all levels. The error of that mean comes from blocks of draws, each at least
-    twice as long as the longest autocorrelation time of that number and of the scores at each level. If an F test finds
-    the chains further apart than their blocks explain, the error comes from the variance between chains instead. It is
-    multiplied by half the quantile of Student's t for the number of blocks or chains, so that plus or minus two
-    standard errors cover 95 %.
-    """
+    """Return the diagnostics and the evidence of a tempered run, from the ``LadderReport`` of each of its chains."""
+    # the ``reports`` have equal numbers of draws and levels. ``mass`` is that of the prior, the distribution at inverse
+    # temperature 0. Warn if the evidence is known but the draws are too few to estimate its error
+    # the evidence is the mean over chains. To first order its log is a mean over draws of a number, the sum of the
+    # effects of the draw on the ratios of all levels. The error of that mean comes from blocks of draws, each at least
+    # twice as long as the longest autocorrelation time of that number and of the scores at each level. If an F test
+    # finds the chains further apart than their blocks explain, the error comes from the variance between chains
+    # instead. It is multiplied by half the quantile of Student's t for the number of blocks or chains, so that plus or
+    # minus two standard errors cover 95 %
     scores = np.array([report.scores for report in reports])
     is_stump = np.array([report.is_stump for report in reports])
     log_evidence = se = None
@@ -135,12 +126,10 @@ def join_ladder_reports(reports: Sequence[Any], mass: PriorMass) -> Tempering:
 
 
 def _log_ratio_and_effects(report: Any) -> tuple[float, np.ndarray, float]:
-    """Return the log evidence of a chain minus the log mass of the prior, the effects of its draws, and an overlap.
-
-    ``report``, the LadderReport of the chain, has its inverse temperatures ``betas`` and log likelihoods ``scores``
-    (draws, levels). The effects (draws,) are the derivatives of the estimate by the weight of each draw. The overlap is
-    the smallest one of two neighbouring levels, in [0, 1]: 1 for equal distributions.
-    """
+    """Return the log evidence of a chain minus the log mass of the prior, the effects of its draws, and an overlap."""
+    # ``report``, the LadderReport of the chain, has its inverse temperatures ``betas`` and log likelihoods ``scores``
+    # (draws, levels). The effects (draws,) are the derivatives of the estimate by the weight of each draw. The overlap
+    # is the smallest one of two neighbouring levels, in [0, 1]: 1 for equal distributions
     log_evidence, effects, min_overlap = 0.0, np.zeros(len(report.scores)), 1.0
     for i, step in enumerate(-np.diff(report.betas)):
         high, low = step * report.scores[:, i], step * report.scores[:, i + 1]
@@ -157,13 +146,11 @@ def _log_ratio_and_effects(report: Any) -> tuple[float, np.ndarray, float]:
 def _evidence_error(
     estimates: np.ndarray, effects: np.ndarray, overlap: float, scores: np.ndarray, is_stump: np.ndarray | None
 ) -> float | None:
-    """Return the standard error of the mean of ``estimates`` (chains,), or warn and return None if draws are too few.
-
-    ``estimates`` are log evidences, ``effects`` (chains, draws) the effect of each draw on that of its chain, and
-    ``overlap`` in [0, 1] is that of neighbouring levels. ``scores`` (chains, draws, levels) are log likelihoods.
-    ``is_stump`` (chains, draws), True if the tree at inverse temperature 0 has one leaf, is None if the mass of the
-    prior is known.
-    """
+    """Return the standard error of the mean of ``estimates`` (chains,), or warn, and return None, of too few draws."""
+    # ``estimates`` are log evidences, ``effects`` (chains, draws) the effect of each draw on that of its chain, and
+    # ``overlap`` in [0, 1] is that of neighbouring levels. ``scores`` (chains, draws, levels) are log likelihoods.
+    # ``is_stump`` (chains, draws), True if the tree at inverse temperature 0 has one leaf, is None if the mass of the
+    # prior is known
     n_chains, n_draws = effects.shape
     if n_draws < MIN_DRAWS_PER_CHAIN:
         reason = f"{n_draws} draws a chain are too few to see how they depend on each other"
@@ -203,12 +190,10 @@ def _evidence_error(
 
 
 def pooled_error(estimates: np.ndarray, within: float, n_blocks: int) -> float:
-    """Return the standard error of the mean of ``estimates`` (chains,), such that plus or minus two of it cover 95 %.
-
-    Each estimate is the mean of ``n_blocks`` >= 1 blocks; with one block there must be two chains. ``within`` is the
-    sum of squares of the blocks about the mean of their chain. The variance is that of the estimates if there is one
-    block, or if they differ by more than an F test allows; otherwise that of all blocks.
-    """
+    """Return the standard error of the mean of ``estimates`` (chains,): plus or minus two of it cover 95 %."""
+    # each estimate is the mean of ``n_blocks`` >= 1 blocks; with one block there must be two chains. ``within`` is the
+    # sum of squares of the blocks about the mean of their chain. The variance is that of the estimates if there is one
+    # block, or if they differ by more than an F test allows; otherwise that of all blocks
     chains, n = len(estimates), len(estimates) * n_blocks
     # analysis of variance: F = (between / (chains - 1)) / (within / (n - chains))
     between = n_blocks * float(((estimates - estimates.mean()) ** 2).sum())
@@ -222,10 +207,8 @@ def pooled_error(estimates: np.ndarray, within: float, n_blocks: int) -> float:
 
 
 def _warn_of_unknown_error(n_draws: int, reason: str, factor: float) -> None:
-    """Warn that the evidence has no standard error because of ``reason``, and advise a longer run.
-
-    ``factor`` times the ``n_draws`` of each chain would be just enough; 1.5 times as many are advised.
-    """
+    """Warn that the evidence has no standard error because of ``reason``, and advise a longer run."""
+    # ``factor`` times the ``n_draws`` of each chain would be just enough; 1.5 times as many are advised
     n_advised = max(math.ceil(1.5 * factor * n_draws), n_draws + 1)
     warn(
         f"log_evidence has no standard error: {reason}; give about draws={n_advised}, or a larger proposals=.",
@@ -234,11 +217,9 @@ def _warn_of_unknown_error(n_draws: int, reason: str, factor: float) -> None:
 
 
 def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
-    """Return the log of the normaliser of a first distribution over that of a second (Bennett 1976), nats.
-
-    Both arguments (n,) are log densities of the first distribution relative to the second, not normalised: ``high`` at
-    n draws of the first, ``low`` at n draws of the second.
-    """
+    """Return the log of the normaliser of a first distribution over that of a second (Bennett 1976), nats."""
+    # both arguments (n,) are log densities of the first distribution relative to the second, not normalised: ``high``
+    # at n draws of the first, ``low`` at n draws of the second
     bracket = min(high.min(), low.min()), max(high.max(), low.max())
     if bracket[0] == bracket[1]:
         return float(bracket[0])
@@ -248,13 +229,11 @@ def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
 
 
 def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
-    """Return the mean of the log evidences of several teams, chains that tuned together, and its standard error.
-
-    A random-effects mean (DerSimonian and Laird 1986): if the teams differ by more than their errors explain, the
-    weights become more equal and the error covers the difference, |difference| / 2 for two teams far apart.
-    ``evidences`` (teams, 2) has the log evidence of each team, and its standard error or NaN. If one of these is NaN
-    the mean is unweighted, and the standard error returned is None.
-    """
+    """Return the mean of the log evidences of several teams, chains that tuned together, and its standard error."""
+    # A random-effects mean (DerSimonian and Laird 1986): if the teams differ by more than their errors explain, the
+    # weights become more equal and the error covers the difference, |difference| / 2 for two teams far apart.
+    # ``evidences`` (teams, 2) has the log evidence of each team, and its standard error or NaN. If one of these is NaN
+    # the mean is unweighted, and the standard error returned is None
     values, errors = evidences.T
     if len(values) == 1:
         return float(values[0]), float(errors[0]) if np.isfinite(errors[0]) else None
@@ -275,11 +254,9 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
 
 
 def evidence_difference_lines(evidences: np.ndarray | None) -> list[str]:
-    """Return a line of a warning if the log evidences of two teams differ by more than their errors explain, else [].
-
-    The limit is 4 standard errors of the difference, at least 0.1. ``evidences`` (teams, 2) has the log evidence of
-    each team, nats, and its standard error; None if not estimated.
-    """
+    """Return a line of a warning if the log evidences of two teams differ more than their errors explain, else []."""
+    # by more than 4 standard errors of the difference and 0.1. `evidences` (teams, 2) has the log evidence of each
+    # team, nats, and its standard error; None if not estimated
     if evidences is None or len(evidences) < 2 or not np.isfinite(evidences).all():
         return []
     low, high = evidences[[np.argmin(evidences[:, 0]), np.argmax(evidences[:, 0])]]

@@ -291,9 +291,7 @@ def _dataset(
 
 
 def tree_traces(sampled: Draws) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
-    """Return the traces "support" and "tree_distance", (chains, draws, m) each, and labels of their last axes, "cell"
-    and "focal".
-    """
+    """Return the traces "support" and "tree_distance" (chains, draws, m), and the labels of "cell" and "focal"."""
     # the first are 0/1 indicators of up to 20 cells (sets of training rows of a node) with a probability near one
     # half, the second the numbers of cells in which a draw differs from each of up to 12 focal trees, draws evenly
     # spaced. Without cells between probability 0 and 1 there is no "support".

@@ -40,10 +40,8 @@ class RowLaw(metaclass=ABCMeta):
 
     @abstractmethod
     def reach(self, X: np.ndarray) -> Iterator[tuple[slice | np.ndarray, Mixture]]:
-        """Yield blocks of rows: their numbers, and the places that they reach with weights that sum to 1.
-
-        Each row is in one block, and a block has about `MAX_PLACES_PER_BLOCK` places.
-        """
+        """Yield blocks of rows: their numbers, and the places that they reach with weights that sum to 1."""
+        # each row is in one block, and a block has about `MAX_PLACES_PER_BLOCK` places
 
     @abstractmethod
     def average(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
@@ -150,11 +148,9 @@ class CellLaw(metaclass=ABCMeta):
         return np.where(number >= 0, self.probability[number], 0.0)
 
     def path_probability(self, parent: np.ndarray, key: np.ndarray) -> np.ndarray | None:
-        """Return the probabilities (m,) of paths, sequences of cells from the root on; None if they are not known.
-
-        ``parent`` (m,) is the number of the path without its last cell, smaller than that of the path; -1 for path 0,
-        the root alone. ``key`` (m, 2) is that of the last cell.
-        """
+        """Return the probabilities (m,) of paths, sequences of cells from the root on; None if they are not known."""
+        # ``parent`` (m,) is the number of the path without its last cell, smaller than that of the path; -1 for path 0,
+        # the root alone. ``key`` (m, 2) is that of the last cell
         return None
 
     def __getstate__(self) -> dict[str, Any]:

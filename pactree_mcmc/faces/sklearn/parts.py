@@ -296,11 +296,9 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
 
 
 def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
-    """Return a bool array (n_nodes,), True for leaves of the drawn trees that could be split further.
-
-    A leaf could not if its rows differ in no feature, it is at the depth limit, or every split leaves too few rows in a
-    leaf. Nodes are those of the distinct trees, one tree after another; ``depth`` (n_nodes,) is the depth of each.
-    """
+    """Return a bool array (n_nodes,), True for leaves of the drawn trees that could be split further."""
+    # A leaf could not if its rows differ in no feature, it is at the depth limit, or every split leaves too few rows in
+    # a leaf. Nodes are those of the distinct trees, one tree after another; ``depth`` (n_nodes,) is the depth of each
     model, trees = post.model, post.draws.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
     split_prior = model.split_prior

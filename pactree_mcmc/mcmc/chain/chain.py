@@ -95,10 +95,8 @@ class Chain:
         self._pack()
 
     def grow_by_split(self, node: int, feature: int, cut: int, categories: int) -> None:
-        """Grow a splittable leaf by the split of its cell that separates the rows as this one does.
-
-        ``cut`` is the largest code going left, ``categories`` the bits going left, -1 for an ordered feature.
-        """
+        """Grow a splittable leaf by the split of its cell that separates the rows as this one does."""
+        # ``cut`` is the largest code going left, ``categories`` the bits going left, -1 for an ordered feature
         if self.state.count[N_FREE] < 2:
             self.enlarge()
         grow_by_split(self.model, self.packed_state, node, feature, cut, categories)

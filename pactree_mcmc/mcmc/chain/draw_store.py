@@ -127,10 +127,8 @@ def pad_draws(saved: Saved, n_draws: int) -> Saved:
 
 @jit
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
-    """Write the present tree as the next draw, with variance and proposal counts, which start again from 0.
-
-    Copy the tree only if it has changed since the last draw. Without a shared variance write NaN.
-    """
+    """Write the present tree as the next draw, with variance and proposal counts, which start again from 0."""
+    # copy the tree only if it has changed since the last draw. Without a shared variance write NaN
     counts = saved.used
     draw = counts[DRAW_COUNT]
     if state.count[TREE_CHANGED] == 1 or counts[TREE_COUNT] == 0:

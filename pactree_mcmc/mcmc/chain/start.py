@@ -52,9 +52,7 @@ class Dispersed(NamedTuple):
 
     @property
     def place(self) -> float:
-        """Point of [0, 1) by which the root feature is chosen. The first 2^k chains have points in different intervals
-        of length 2^-k.
-        """
+        """Point of [0, 1) for the root feature; those of the first 2^k chains are in different intervals of 2^-k."""
         bits = f"{self.chain:b}"[::-1]
         return (int(bits, 2) / (1 << len(bits)) + PLACE_OFFSET) % 1.0
 
@@ -65,10 +63,8 @@ class Dispersed(NamedTuple):
 
 
 def move_to_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator) -> None:
-    """Bring a chain, or each replica of a ladder, from the stump to its ``start``.
-
-    This is "grown", "prior" (a tree drawn by ``rng``), a `Dispersed` or a Tree. Any other value means the stump.
-    """
+    """Bring a chain, or each replica of a ladder, from the stump to its ``start``."""
+    # this is "grown", "prior" (a tree drawn by ``rng``), a `Dispersed` or a Tree. Any other value means the stump
     for replica in chain.all_chains:
         tree = draw_prior_tree(model, rng) if isinstance(start, str) and start == "prior" else start
         if isinstance(tree, Tree):
@@ -100,11 +96,8 @@ def grow_dispersed(chain: Chain, start: Dispersed) -> None:
 
 
 def feature_at(log_weights: np.ndarray, place: float) -> int:
-    """Return the feature at the point ``place`` of [0, 1), of which each feature has an interval as long as its
-    probability, likely ones first.
-
-    The log weights (q,) are divided by 2 until no probability is above `MAX_FEATURE_PROBABILITY`, or all are equal.
-    """
+    """Return the feature at a point of [0, 1), of which each has an interval of its probability, likely ones first."""
+    # log weights (q,) are divided by 2 until no probability is above `MAX_FEATURE_PROBABILITY`, or all are equal
     features = np.flatnonzero(log_weights > -np.inf)
     # rounding errors must not order features that are equally likely
     log_ratios = np.round(log_weights[features] - log_weights[features].max(), N_DIGITS_OF_WEIGHTS)
@@ -120,11 +113,9 @@ def feature_at(log_weights: np.ndarray, place: float) -> int:
 
 @jit
 def root_sums_into(sums: np.ndarray, chain: Any) -> bool:
-    """Write the log of each feature's part of W, the sum of split prior times exp(tempered gain) over the splits of the
-    root, up to a constant, into ``sums`` (q,).
-
-    Return True if W > 0. If the root cannot be split, return False and write nothing.
-    """
+    """Write the log of each feature's part of the sum W of the root into ``sums`` (q,). Return True if W > 0."""
+    # W is the sum of split prior times exp(tempered gain) over the splits, up to a constant. Nothing is written if the
+    # root cannot be split
     model, state, root = chain.model, chain.state, np.int64(0)
     if not state.node[root].splittable or node_log_split(model, state, root) == -inf:
         return False

@@ -218,9 +218,7 @@ class Ladder:
 
 
 def exchange_guesses(a: Chain, b: Chain) -> None:
-    """Exchange the guesses of the noise variance of two chains that have exchanged levels, so that a level keeps its
-    guess.
-    """
+    """Exchange the guesses of the noise variance of two chains that exchanged levels, so that levels keep theirs."""
     variances = [float(chain.lowered.proposal_leaf.params[SIGMA2]) for chain in (b, a)]
     for chain, variance in zip((a, b), variances, strict=True):
         set_noise_guess(chain.model, chain.packed_state, variance)

@@ -47,10 +47,8 @@ SCRATCH_BY_FLAG = {
 
 @jit
 def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> bool:
-    """Return True if the Metropolis-Hastings rule accepts a proposal, drawing one random number.
-
-    If a first stage has accepted the proposal already, only the rest of the ratio decides here.
-    """
+    """Return True if the Metropolis-Hastings rule accepts a proposal, drawing one random number."""
+    # if a first stage has accepted the proposal already, only the rest of the ratio decides here
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
     # two stages: min(1, e^h) min(1, e^(r - h)) = e^r min(1, e^-h) min(1, e^(h - r)), h = log_decided, r = log_ratio
     return flip_log(rng, log_ratio - proposal.log_decided)
@@ -82,10 +80,8 @@ def decide_growth(
 def decide_proposal(
     rng: np.random.Generator, model: Lowered, state: ChainState, first_count: int, proposal: Proposal
 ) -> None:
-    """Accept or refuse a proposal of any kind, and keep or undo its change of the tree.
-
-    Count the proposal in column ``first_count + which`` of ``state.moves``.
-    """
+    """Accept or refuse a proposal of any kind, and keep or undo its change of the tree."""
+    # count the proposal in column ``first_count + which`` of ``state.moves``
     edit, node, top = proposal.edit, proposal.node, proposal.top
     if edit == NOTHING or edit == REFUSED or edit == GROW or edit == PRUNE:
         decide_growth(rng, model, state, first_count, proposal)

@@ -49,11 +49,9 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log r of node u, the probability of trying to grow it, or -inf if it cannot be split.
-
-    ``r = min(1, rho_u (1 - rho_u0) (1 - rho_u1) / (1 - rho_u))``, with rho the prior probability that a node with an
-    admissible split is split, and u0, u1 the children. `blanchard_step` grows a leaf that it visits with chance r / 2.
-    """
+    """Return log r of node u, the probability of trying to grow it, or -inf if it cannot be split."""
+    # ``r = min(1, rho_u (1 - rho_u0) (1 - rho_u1) / (1 - rho_u))``, with rho the prior probability that a node with an
+    # admissible split is split, and u0, u1 the children. `blanchard_step` grows a leaf that it visits with chance r / 2
     depth, design = state.node[node].depth, state.node[node].design
     if not state.node[node].splittable:
         return -np.inf

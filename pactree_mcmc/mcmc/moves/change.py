@@ -59,11 +59,8 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> P
 
 @jit
 def shifted_cut(model: Lowered, state: ChainState, node: int, n_cuts: int) -> int:
-    """Return the cut that is ``n_cuts`` possible cuts above that of a node's split, below it if ``n_cuts`` is negative.
-
-    Return the cut of the split itself if its cell has no such cut. Under local cuts those that send all rows to one
-    side count too.
-    """
+    """Return the cut ``n_cuts`` possible cuts above that of a node's split, or that cut if its cell has none there."""
+    # below it if ``n_cuts`` is negative. Under local cuts those that send all rows to one side count too
     record = state.node[node]
     if parts_box(model.split_prior):
         low, high = box_range(model, state, node, record.feature)

@@ -77,10 +77,8 @@ def informed_change_step(rng: np.random.Generator, model: Lowered, state: ChainS
 
 @jit
 def pick_by_depth(rng: np.random.Generator, state: ChainState) -> int:
-    """Draw a depth uniformly among those with internal nodes, and then one of its internal nodes uniformly.
-
-    Neither depends on the splits, as the new tree has as many internal nodes at each depth.
-    """
+    """Draw a depth uniformly among those with internal nodes, and then one of its internal nodes uniformly."""
+    # neither depends on the splits, as the new tree has as many internal nodes at each depth
     n, deepest = state.count[N_INTERNAL], np.int64(0)
     for i in range(n):
         deepest = max(deepest, state.node[state.node[i].internal].depth)
@@ -106,9 +104,7 @@ def log_omega(state: ChainState, node: int) -> float:
 
 @jit
 def number_leaves(state: ChainState, n_planned: int) -> bool:
-    """Number the leaves of the plan's left subtree from 0 in ``plan.side``, and those of the right one. Return False if
-    there are too many.
-    """
+    """Number the leaves of both planned subtrees from 0 in ``plan.side``. Return False if there are too many."""
     n_leaves = state.scratch.informed.n_leaves
     n_leaves[0] = n_leaves[1] = 0
     for i in range(1, n_planned):
@@ -137,9 +133,8 @@ def separates_prefix(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def weigh_features(model: Lowered, state: ChainState, node: int, n_planned: int, n_sides: int) -> float:
-    """Write the sum of the weights of the candidates on each feature, divided by the largest sum, into
-    ``informed.log_part``, and behind them those of the candidates with exchanged subtrees. Return the total.
-    """
+    """Write the weight of the candidates on each feature, over the largest, into ``log_part``. Return the sum."""
+    # behind them come those of the candidates with exchanged subtrees
     log_part, p = state.scratch.informed.log_part, len(model.split_prior.feature)
     total = fill_feature_weights(model, state, node)
     for k in range(p):
@@ -163,9 +158,8 @@ def weigh_features(model: Lowered, state: ChainState, node: int, n_planned: int,
 
 @jit
 def weigh_middle(model: Lowered, state: ChainState, node: int, k: int, side: int, n_planned: int) -> float:
-    """Return the log weight of the split in the middle of coordinate ``k`` of a node's box. Which leaf a row reaches
-    depends on the splits above, all of which are in the middle of a box. So the subtree is built.
-    """
+    """Return the log weight of the split in the middle of coordinate ``k`` of a node's box."""
+    # which leaf a row reaches depends on the splits above, all in the middle of a box. So the subtree is built
     plan_top(state, k, np.int64(MIDPOINT), np.int64(NONE), side)
     top = begin(state, node)
     log_weight = log_omega(state, top) if build(model, state, top, n_planned, False) else -inf
@@ -184,10 +178,8 @@ def plan_top(state: ChainState, k: int, cut: int, categories: int, side: int) ->
 
 @jit
 def group_units(model: Lowered, state: ChainState, node: int) -> None:
-    """Sort the units of a node by the leaf that they reach in either planned subtree, into ``informed.unit``.
-
-    Leaf i of subtree s gets the units from ``informed.leaf_start[s, i]`` to the next start.
-    """
+    """Sort the units of a node by the leaf that they reach in either planned subtree, into ``informed.unit``."""
+    # leaf i of subtree s gets the units from ``informed.leaf_start[s, i]`` to the next start
     codes, order, plan, work = model.units.codes, state.order, state.plan, state.scratch.informed
     start, stop = state.node[node].start, state.node[node].stop
     unit, leaf, leaf_start = work.unit, work.place, work.leaf_start
@@ -212,12 +204,9 @@ def group_units(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def list_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Write the code of each bin of feature ``k`` in a node, in order, and the bin of each code of its rows. Return the
-    number of bins.
-
-    In a box a nominal feature has a bin for each category of the box, and codes outside, of missing values, belong to
-    the bin at the end.
-    """
+    """Write the code of each bin of feature ``k`` in a node, and the bin of each code. Return the number of bins."""
+    # in a box a nominal feature has a bin for each category of the box, and codes outside, of missing values, belong to
+    # the bin at the end
     rule, work, n, n_bins = model.split_prior, state.scratch.informed, np.int64(0), np.int64(0)
     code_of_bin, low, high = work.code_of_bin, np.int64(0), rule.feature[k].n_codes
     if parts_box(rule) and rule.feature[k].nominal:
@@ -265,11 +254,8 @@ def sort_by_mean(model: Lowered, state: ChainState, node: int, k: int, n: int) -
 
 @jit
 def weigh_candidates(model: Lowered, state: ChainState, node: int, k: int, n_planned: int, n_sides: int) -> int:
-    """Write the log weights of the candidates on feature ``k``, up to the log of ``P(k) / split_mass``, into
-    ``informed.log_weight[0]``, and those with exchanged subtrees into ``informed.log_weight[1]``.
-
-    Entry j sends the first j bins to the left. Return the number of bins.
-    """
+    """Write the log weights of the candidates on feature ``k`` into ``log_weight``. Return the number of bins."""
+    # up to the log of P(k) / split_mass; in row 1 those with exchanged subtrees. Entry j sends the first j bins left
     rule, work, beta = model.split_prior, state.scratch.informed, state.beta[0]
     n_bins = list_bins(model, state, node, k)
     if is_weighted(rule):
@@ -294,10 +280,9 @@ def weigh_candidates(model: Lowered, state: ChainState, node: int, k: int, n_pla
 
 @jit
 def place_units(model: Lowered, state: ChainState, k: int, n_bins: int) -> None:
-    """Write the bin of each of the grouped units into ``informed.place``. For each planned subtree write the smallest
-    number of bins, from the first on, that leaves enough rows in all its leaves, into ``informed.fewest``, and the
-    largest number of bins that may be left out into ``informed.most``.
-    """
+    """Write the bins of the grouped units into ``informed.place``, and how many bins a side needs or may lack."""
+    # for each planned subtree ``informed.fewest`` gets the smallest number of bins, from the first on, that leaves
+    # enough rows in all its leaves, and ``informed.most`` the largest number of bins that may be left out
     work, codes, merged_rows, least = (
         state.scratch.informed,
         model.units.codes[k],
@@ -366,10 +351,8 @@ def add_scores_of_leaves(model: Lowered, state: ChainState, node: int, s: int, n
 
 @jit
 def add_scores_of_leaf(model: Lowered, state: ChainState, node: int, side: int, n_bins: int, on_left: bool) -> None:
-    """Add the score of a leaf, whose rows are in ``informed.stats`` by bin, to ``informed.log_weight[side]``.
-
-    The bins are added up from the first one if the leaf is on the left, else from the last one.
-    """
+    """Add the score of a leaf, whose rows are in ``informed.stats`` by bin, to ``informed.log_weight[side]``."""
+    # the bins are added up from the first one if the leaf is on the left, else from the last one
     work, first, last = state.scratch.informed, state.scratch.informed.first[side], state.scratch.informed.last[side]
     stats, rows, log_weight, sums, score, since = (
         work.stats,
@@ -411,9 +394,8 @@ def add_scores_of_leaf(model: Lowered, state: ChainState, node: int, side: int, 
 def log_weight_of_alike(
     model: Lowered, state: ChainState, node: int, k: int, side: int, j: int, n_bins: int, n_planned: int
 ) -> float:
-    """Return the log of the sum of the prior weights of the splits that send the first ``j`` bins of feature ``k`` to
-    the left. It is the log of their number if all are equally likely.
-    """
+    """Return the log of the prior weight of all splits that send the first ``j`` bins of feature ``k`` to the left."""
+    # the log of their number if all are equally likely
     rule, weights, total = model.split_prior, state.scratch.cut_weight, 0.0
     if parts_box(rule) and not rule.feature[k].nominal:
         start, stop = alike_cuts(model, state, node, k, side, j, n_bins, n_planned)
@@ -433,9 +415,8 @@ def log_weight_of_alike(
 def alike_cuts(
     model: Lowered, state: ChainState, node: int, k: int, side: int, j: int, n_bins: int, n_planned: int
 ) -> tuple[int, int]:
-    """Return ``start, stop``: in a box the cuts from ``start`` to ``stop - 1`` on coordinate ``k`` send the first ``j``
-    bins to the left, and leave the planned cuts on the same feature inside the boxes of their side.
-    """
+    """Return the range of the cuts of a box on coordinate ``k`` that send the first ``j`` bins to the left."""
+    # these leave the planned cuts on the same feature inside the boxes of their side
     code_of_bin, other = state.scratch.informed.code_of_bin, model.split_prior.feature[k].other_coordinate
     low, high = box_range(model, state, node, k)
     start, stop = code_of_bin[j - 1] if j > 0 else low, code_of_bin[j] if j < n_bins else high - 1
@@ -460,9 +441,7 @@ def draw_candidate(
     n_planned: int,
     n_sides: int,
 ) -> tuple[int, int]:
-    """Draw a candidate on feature ``k`` by its weight, with exchanged subtrees if ``side`` is 1. Return the largest
-    code going left, and the bits of the categories going left, -1 if the feature is ordered.
-    """
+    """Draw a candidate on feature ``k`` by its weight, with exchanged subtrees if ``side`` is 1: cut and categories."""
     rule, work = model.split_prior, state.scratch.informed
     n_bins, weights = weigh_candidates(model, state, node, k, n_planned, n_sides), work.log_weight[side]
     total = exp_into(weights, weights, n_bins + 1)

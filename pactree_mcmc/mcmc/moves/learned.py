@@ -32,9 +32,7 @@ from .base import Move
 
 @jit
 def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose a subtree of a random node, drawn from the learned density independently of the present one. Add both to
-    a growing graph of visited cells.
-    """
+    """Propose a subtree of a random node, drawn from the learned density. Add it and the present one to the graph."""
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
         return nothing()
@@ -53,9 +51,8 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
 
 @jit
 def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
-    """Return True if the learned density can draw the subtree at ``top``: it has not too many internal nodes, and no
-    split with many categories that `draw_scanned` leaves out.
-    """
+    """Return True if the learned density can draw the subtree at ``top``."""
+    # it has not too many internal nodes, and no split of many categories that `draw_scanned` leaves out
     n_internal, node = 0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -85,12 +82,10 @@ def draw_subtree(rng: np.random.Generator, model: Lowered, state: ChainState, to
 
 @jit
 def sample_trees(chain: Any, out: np.ndarray, first_tree: int) -> int:
-    """Draw independent trees from the learned density, and add them to a growing graph of visited cells.
-
-    Write the log weights ``log pi(T) - log g(T)``, with pi = prior times likelihood and g the density, into
-    ``out[first_tree:]``, -inf for a tree that gets too large. Return the number of entries of ``out`` that are now
-    written, less than all if free nodes run out.
-    """
+    """Draw independent trees from the learned density, and add them to a growing graph of visited cells."""
+    # write the log weights ``log pi(T) - log g(T)``, with pi = prior times likelihood and g the density, into
+    # ``out[first_tree:]``, -inf for a tree that gets too large. Return the number of entries of ``out`` that are now
+    # written, less than all if free nodes run out
     rng, model, state = chain.rng, chain.model, chain.state
     root = np.int64(0)
     for i in range(first_tree, len(out)):
@@ -108,11 +103,9 @@ def sample_trees(chain: Any, out: np.ndarray, first_tree: int) -> int:
 
 @jit
 def add_saved_trees(chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, first_tree: int) -> int:
-    """Add saved trees that the learned density can draw to the graph of visited cells. The chain ends as a stump.
-
-    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Begin with tree ``first_tree``. Return the number of trees
-    treated so far, which is less than all if free nodes run out.
-    """
+    """Add saved trees that the learned density can draw to the graph of visited cells. The chain ends as a stump."""
+    # tree i is ``nodes[start[i]:stop[i]]``, in preorder. Begin with tree ``first_tree``. Return the number of trees
+    # treated so far, which is less than all if free nodes run out
     model, state = chain.model, chain.state
     for i in range(first_tree, len(start)):
         if not restore_saved_tree(model, state, nodes, start[i], stop[i]):
@@ -127,12 +120,9 @@ def add_saved_trees(chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.
 def saved_log_weights_into(
     chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, out: np.ndarray, first_tree: int
 ) -> int:
-    """Write ``log pi(T) - log g(T)`` of saved trees, with pi = prior times likelihood, into ``out[first_tree:]``, +inf
-    if the learned density g cannot draw the tree.
-
-    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return the number of entries of ``out`` that are now written,
-    less than all if free nodes run out. The chain ends as a stump.
-    """
+    """Write ``log pi(T) - log g(T)`` of saved trees, +inf if g cannot draw the tree, into ``out[first_tree:]``."""
+    # pi = prior times likelihood. Tree i is nodes[start[i]:stop[i]], in preorder. Return the number of entries of `out`
+    # that are now written, less than all if free nodes run out. The chain ends as a stump
     model, state = chain.model, chain.state
     root = np.int64(0)
     for i in range(first_tree, len(start)):

@@ -38,9 +38,8 @@ MAX_RESHAPE_VALUES = 200_000
 
 @jit
 def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Draw another arrangement of a random block, a set of connected nodes that cut the same ordered feature, from its
-    conditional distribution, and change the tree at once.
-    """
+    """Draw another arrangement of a random block from its conditional distribution, and change the tree at once."""
+    # a block is a set of connected nodes that cut the same ordered feature
     if state.count[N_INTERNAL] == 0:
         return nothing()
     top = block_top(state, state.node[pick(rng, state.count[N_INTERNAL])].internal)
@@ -66,11 +65,9 @@ def block_top(state: ChainState, node: int) -> int:
 
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
-    """Write the pieces (subtrees below the block at ``top``), from left to right, and the nodes of the block between
-    them into ``reshape.piece`` and ``reshape.gap``.
-
-    Return the number of pieces, or 0 if there are too many, if the cell is too large or if the move is off.
-    """
+    """Write the pieces below the block at ``top``, from left to right, and the nodes of the block between them."""
+    # into ``reshape.piece`` and ``reshape.gap``. Return the number of pieces, or 0 if there are too many, the cell is
+    # too large or the move is off
     record, rule, scratch = state.node[top], model.split_prior, state.scratch.reshape
     if record.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
         return np.int64(0)
@@ -117,11 +114,9 @@ def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_b
 
 @jit
 def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Write log R, the log split prior, of cutting pieces i to j behind piece k into ``reshape.log_rule[i, j, k]``.
-
-    Do so for all i < j of the n pieces of the block at ``top``. If all cuts of a union are equally likely it has one
-    number, at [i, j, 0].
-    """
+    """Write log R, the log split prior, of cutting pieces i to j behind piece k into ``reshape.log_rule[i, j, k]``."""
+    # do so for all i < j of the n pieces of the block at ``top``. If all cuts of a union are equally likely it has one
+    # number, at [i, j, 0]
     union, k, scratch = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
     for i in range(n):
@@ -136,11 +131,9 @@ def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def fill_log_priors(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Write log p(i, j, d) of the n pieces of the block at ``top`` into ``reshape.log_prior``, the log sum of the
-    priors of all trees over pieces i to j whose top is d levels below that of the block.
-
-    Move the pieces for that, and leave them at the largest depth at which they can be.
-    """
+    """Write log p(i, j, d) of the n pieces of the block at ``top`` into ``reshape.log_prior``."""
+    # p(i, j, d) is the sum of the priors of all trees over pieces i to j whose top is d levels below that of the block.
+    # The pieces are moved for that, and stay at the largest depth at which they can be
     log_prior, depth = state.scratch.reshape.log_prior, state.node[top].depth
     for i in range(n):
         piece = state.scratch.reshape.piece[i]
@@ -170,19 +163,16 @@ def move_piece_down(model: Lowered, state: ChainState, top: int, n_levels: int) 
 
 @jit
 def log_sum_over_cuts(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
-    """Return the log prior of all trees over pieces i to j that cut d levels below the top of the block, without the
-    prior factor of splitting there: ``log sum_k R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1)``.
-    """
+    """Return ``log sum_k R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1)`` over the cuts k of pieces i to j."""
+    # the log prior of all trees that cut there, d levels below the top of the block, without the factor of splitting
     log_below = log_sum_exp(log_cut_terms(model, state, i, j, d), j - i)
     return log_below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + log_below
 
 
 @jit
 def log_cut_terms(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.ndarray:
-    """Return `log_cut_term` (j - i,) for the cuts behind pieces k = i to j - 1, d levels down.
-
-    The array is scratch, which the next call overwrites.
-    """
+    """Return `log_cut_term` (j - i,) for the cuts behind pieces k = i to j - 1, d levels down."""
+    # the array is scratch, which the next call overwrites
     out = state.scratch.reshape.term[: j - i]
     for k in range(i, j):
         out[k - i] = log_cut_term(model, state, i, j, k, d)
@@ -191,10 +181,8 @@ def log_cut_terms(model: Lowered, state: ChainState, i: int, j: int, d: int) -> 
 
 @jit
 def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
-    """Return the log prior of all trees over pieces i to j that cut behind piece k, d levels below the block's top.
-
-    The prior factor of splitting is left out, and the split prior R too if it is the same for all cuts.
-    """
+    """Return the log prior of all trees over pieces i to j that cut behind piece k, d levels below the block's top."""
+    # the prior factor of splitting is left out, and the split prior R too if it is the same for all cuts
     scratch = state.scratch.reshape
     log_below = scratch.log_prior[i, k, d + 1] + scratch.log_prior[k + 1, j, d + 1]
     return log_below + scratch.log_rule[i, j, k] if is_weighted(model.split_prior) else log_below
@@ -202,10 +190,8 @@ def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: i
 
 @jit
 def draw_cut(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
-    """Draw the piece behind which the top of a tree over pieces i to j cuts, by the prior. Return its index.
-
-    ``d`` is the number of levels between that top and the top of the block.
-    """
+    """Draw the piece behind which the top of a tree over pieces i to j cuts, by the prior. Return its index."""
+    # ``d`` is the number of levels between that top and the top of the block
     # P(k) = R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1) / sum_k; split(d), and R if it is the same for all k, cancel
     weight = log_cut_terms(model, state, i, j, d)
     return i + pick_weighted(rng, weight, exp_into(weight, weight, j - i))
@@ -243,19 +229,15 @@ def draw_arrangement(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def _push_union(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool) -> None:
-    """Write the union of pieces i to j, to be arranged as the left (``on_left``) or right child of ``parent``, into
-    entry ``at`` of the stack ``reshape.pending``.
-    """
+    """Write the union of pieces i to j, a child of ``parent`` that is to be arranged, into ``reshape.pending[at]``."""
     union = state.scratch.reshape.pending[at]
     union.first, union.last, union.parent, union.on_left = i, j, parent, on_left
 
 
 @jit
 def keep_top_node(state: ChainState, top: int, k: int, n: int) -> None:
-    """Exchange two of the nodes between n pieces, so that the block's top node ``top`` is the one behind piece k.
-
-    Which node splits behind which piece does not matter, but the node at the top must stay there.
-    """
+    """Exchange two of the nodes between n pieces, so that the block's top node ``top`` is the one behind piece k."""
+    # which node splits behind which piece does not matter, but the node at the top must stay there
     gap = state.scratch.reshape.gap
     for b in range(n - 1):
         if gap[b].node == top:
@@ -265,10 +247,8 @@ def keep_top_node(state: ChainState, top: int, k: int, n: int) -> None:
 
 @jit
 def make_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
-    """Make a node of the block at ``top`` the union of pieces i to j: its cell, statistics and scores.
-
-    Set ``log_rule``, the log split prior of its split, as well, if cuts have equal weights.
-    """
+    """Make a node of the block at ``top`` the union of pieces i to j: its cell, statistics and scores."""
+    # set ``log_rule``, the log split prior of its split, as well, if cuts have equal weights
     if is_union(state, node, state.node[top].feature, i, j):
         return
     set_union_cell(state, node, top, i, j, parts_box(model.split_prior))

@@ -100,9 +100,7 @@ def propose_cut(rng: np.random.Generator, model: Lowered, state: ChainState, v: 
 
 @jit
 def propose_merge(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> Proposal:
-    """Propose to put the split of w above that of its parent v, and to merge the parts that v separated, the reverse of
-    `propose_cut`.
-    """
+    """Propose to put w's split above that of its parent v, and to merge what v separated: reverse of `propose_cut`."""
     v, b = state.node[w].parent, sibling(state, w)
     n_options = n_merge_options(model, state, w, b)
     if n_options == 0:
@@ -121,11 +119,9 @@ def propose_merge(rng: np.random.Generator, model: Lowered, state: ChainState, w
 
 @jit
 def loses_split(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
-    """Return True if a split of z's subtree, not on v's split feature ``feature``, is left out on both sides of v.
-
-    That split then separates its cell as v does, and no merge would bring it back. The plans of both sides have copies
-    of z's subtree from records ``z_left`` and ``z_right`` on.
-    """
+    """Return True if a split of z's subtree, not on v's split feature ``feature``, is left out on both sides of v."""
+    # that split then separates its cell as v does, and no merge would bring it back. The plans of both sides have
+    # copies of z's subtree from records ``z_left`` and ``z_right`` on
     i, node = np.int64(0), np.int64(z)
     while node != NONE:
         left_out = state.plan[z_left + i].side != NONE and state.plan[z_right + i].side != NONE
@@ -138,11 +134,9 @@ def loses_split(state: ChainState, z: int, z_left: int, z_right: int, feature: i
 
 @jit
 def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: bool) -> tuple[int, int]:
-    """Plan one side of v's split: the split of u above copies of the subtrees x and z, from plan record ``at`` on.
-
-    Return the plan record (index in ``state.plan``) of z, and the first free one. ``x_is_left`` is True if x is the
-    left child.
-    """
+    """Plan one side of v's split: the split of u above copies of the subtrees x and z, from plan record ``at`` on."""
+    # return the plan record (index in ``state.plan``) of z, and the first free one. ``x_is_left`` is True if x is the
+    # left child
     record = state.node[u]
     plan_node(state, at, record.feature, record.cut, record.categories)
     at_z = plan_copy(state, x, at + 1)
@@ -159,10 +153,8 @@ def categories_outside(model: Lowered, state: ChainState, u: int, v: int) -> int
 
 @jit
 def collect_wider_cuts(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Return the number of local cuts of u's cell, but for v's, that separate the cell of its child v as v's does.
-
-    Write the codes of these cuts, ascending, into ``codes.distinct``.
-    """
+    """Return the number of local cuts of u's cell, but for v's, that separate the cell of its child v as v's does."""
+    # write the codes of these cuts, ascending, into ``codes.distinct``
     record = state.node[v]
     return collect_codes_between(model, state, u, record.feature, record.cut, record.upper)
 
@@ -177,10 +169,8 @@ def log_n_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
 
 @jit
 def plan_wider_split(rng: np.random.Generator, model: Lowered, state: ChainState, u: int, v: int) -> float:
-    """Write a random split of u's cell that separates the cell of its child v as v's split does into plan record 0.
-
-    Return the log number of such splits.
-    """
+    """Write a random split of u's cell that separates the cell of its child v as v's split does into plan record 0."""
+    # return the log number of such splits
     record = state.node[v]
     cut, categories, log_wider = record.cut, record.categories, 0.0
     if categories >= 0:
@@ -200,10 +190,8 @@ def plan_wider_split(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def n_merge_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number of trees that put the root split of a above its parent's and merge a with its sibling b.
-
-    `propose_cut`, at a child that then has the parent's split, leads back from each of them.
-    """
+    """Return the number of trees that put the root split of a above its parent's and merge a with its sibling b."""
+    # `propose_cut`, at a child that then has the parent's split, leads back from each of them
     left, right = undivided_sides(model, state, a, b)
     total = np.int64(left) + np.int64(right)
     is_straight, is_crossed = can_join_roots(model, state, a, b)
@@ -227,12 +215,9 @@ def n_allowed_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
 def plan_merge_option(
     model: Lowered, state: ChainState, v: int, a: int, b: int, a_is_left: bool, number: int
 ) -> tuple[int, int, bool]:
-    """Plan tree ``number``, from 0, of those that `n_merge_options` counts: the split of v is below that of its child
-    a, and b is the other child. ``a_is_left`` is True if a is the left child.
-
-    Return the number of planned nodes, the plan record of v's split, and True if the root splits of a and b are halves
-    of the new top split.
-    """
+    """Plan tree ``number``, from 0, of those that `n_merge_options` counts for v's children a and b."""
+    # in it the split of v is below that of a. Return the number of planned nodes, the plan record of v's split, and
+    # True if the root splits of a and b are halves of the new top split
     node_a, node_b = state.node[a], state.node[b]
     left, right = undivided_sides(model, state, a, b)
     if number < np.int64(left) + np.int64(right):

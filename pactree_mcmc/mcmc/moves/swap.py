@@ -49,11 +49,9 @@ def pick_internal_child(rng: np.random.Generator, state: ChainState) -> int:
 
 @jit
 def exchange_planned_splits(state: ChainState, child: int) -> bool:
-    """Exchange the splits of plan record 0, the parent, and plan record ``child``.
-
-    If both children have the same split, both get the parent's. Return False, with nothing exchanged, if the reverse
-    move would not lead back.
-    """
+    """Exchange the splits of plan record 0, the parent, and plan record ``child``."""
+    # if both children have the same split, both get the parent's. Return False, with nothing exchanged, if the reverse
+    # move would not lead back
     other_child = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
     is_same = has_same_split(state, child, other_child)
     if not is_same and has_same_split(state, 0, other_child):

@@ -442,11 +442,9 @@ def misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: int
 
 @by_address
 def linear_score(s: Any, n: int, params: Any) -> float:
-    """Return the log marginal likelihood in nats of a cell under `NormalLinear`, by a Cholesky factorisation.
-
-    ``s``: ``n`` sums, the lower triangle of F'F (q, q), row by row, F'r, r'r, with rows (1, standardised columns) as F
-    and r = y - m0. ``params``: q, and parameters of the prior, a0, b0, k0, k1.
-    """
+    """Return the log marginal likelihood in nats of a cell under `NormalLinear`, by a Cholesky factorisation."""
+    # ``s``: ``n`` sums, the lower triangle of F'F (q, q), row by row, F'r, r'r, with rows (1, standardised columns) as
+    # F and r = y - m0. ``params``: q, and parameters of the prior, a0, b0, k0, k1
     q, a0, b0 = int(params[0]), params[1], params[2]
     factor, solved = np.empty((q, q)), np.empty(q)
     # L = A A' row by row, and x = A^-1 F'r: then r'F L^-1 F'r is the sum of x_i^2, and log |L| that of 2 log a_ii

@@ -162,11 +162,9 @@ class SurvivalLeaf(ExposedLeaf):
 
 @by_address
 def exponential_score(s: Any, n: int, params: Any) -> float:
-    """Return the log marginal likelihood in nats of a cell under `ExponentialGamma`, with a gamma prior of the rate.
-
-    ``s``, ``n`` sums: events, total time times exposure, and, if exposures are given, log exposure over the events.
-    ``params``: shape and rate of the prior.
-    """
+    """Return the log marginal likelihood in nats of a cell under `ExponentialGamma`, with a gamma prior of the rate."""
+    # ``s``, ``n`` sums: events, total time times exposure, and, if exposures are given, log exposure over the events.
+    # ``params``: shape and rate of the prior
     shape, rate = params[0], params[1]
     gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
     return gamma + s[2] if n > 2 else gamma

@@ -116,9 +116,7 @@ def identifying_rows(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.nda
 
 
 def distinguishable_rows(model: TreeModel, max_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers (m,) of at most ``max_rows`` training rows that the model can distinguish, and of the merged
-    row (m,) that each is in.
-    """
+    """Return the numbers (m,) of at most ``max_rows`` distinguishable training rows, and those of their merged rows."""
     # a merged row is a group of equal training rows. Two rows are alike if no split separates them and they have
     # the same regressors of the leaf, if any. The first of several rows that are alike is returned. If more than
     # ``max_rows`` rows remain, evenly spaced ones are chosen, including the first and the last.

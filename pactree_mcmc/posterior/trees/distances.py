@@ -295,9 +295,8 @@ def tree_ess(post: HasDraws) -> TreeEss:
 
 
 def focal_draws(sampled: Draws, max_trees: int) -> np.ndarray:
-    """Choose at most ``max_trees`` draws, evenly spaced over all chains, and return the numbers of the first with each
-    tree, chain after chain. Distances from these trees, the focal trees, are diagnosed.
-    """
+    """Choose at most ``max_trees`` evenly spaced draws, and return the numbers of the first ones with each tree."""
+    # draws are numbered chain after chain. Distances from these trees, the focal trees, are diagnosed
     draws = evenly_spaced_integers(sampled.tree_of_draw.size, max_trees)
     return draws[np.sort(np.unique(sampled.tree_of_draw.ravel()[draws], return_index=True)[1])]
 
