@@ -200,9 +200,14 @@ def survival(times):
     plots.plot_survival(times.survival(rows, np.linspace(0.0, 12.0, 60)))
 
 
+def reliability(tumours):
+    """Calibration of classes: observed fractions of the second class in groups of rows, beside the expected ones."""
+    plots.plot_calibration(tumours.calibration(TUMOURS.data, TUMOURS.target_names[TUMOURS.target]))
+
+
 def calibration(times):
     """Kaplan-Meier curves of the leaves of the most probable tree, with ticks at censored times, beside the model."""
-    plots.plot_survival(times.survival_calibration(*patients()))
+    plots.plot_calibration(times.calibration(*patients()))
 
 
 QUESTIONS = {
@@ -214,7 +219,7 @@ QUESTIONS = {
     "Do the chains agree?": (split_frequencies,),
     "More pictures": (
         *(best_tree, large_tree, leaves_of_a_regression, inclusion, partition, spread, nominal_surface, individual),
-        *(calibration, comparison, four_pictures),
+        *(reliability, calibration, comparison, four_pictures),
     ),
 }
 

@@ -21,7 +21,16 @@ from ..table.coding import AnyScale, Scale, encode
 from ..table.columns import Columns, describe_columns
 from ..table.reader import Table
 from ..table.values import MAX_CATEGORIES, is_grouped
-from ..table.words import DATES, SHORT_DIGITS, categories_text, rounded_text, side_words, threshold_text, value_text
+from ..table.words import (
+    DATES,
+    SHORT_DIGITS,
+    categories_text,
+    rounded_text,
+    shortened,
+    side_words,
+    threshold_text,
+    value_text,
+)
 from ..tree.arrays import LEAF
 from ..tree.coded import CODED_NODE
 from ..tree.tree import Tree, check_tree, match_columns, value_lines
@@ -231,6 +240,28 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
 def prediction_names(model: TreeModel) -> list:
     """Return the classes, or a list with the name of y, that of its first column if it has several, "y" without one."""
     return [*model.target.names[:1]] or ["y"] if model.classes_ is None else model.classes_.tolist()
+
+
+def value_column(model: TreeModel, label: Any) -> int:
+    """Return the column, in predictions, of the class ``label``, the last one if None; 0 for a regression."""
+    if model.classes_ is None:
+        if label is not None:
+            raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")
+        return 0
+    labels = model.classes_.tolist()
+    if label is None:
+        return len(labels) - 1
+    if label not in labels:
+        raise ValueError(f"label={label!r} is not a class; give one of {labels[:10]}.")
+    return labels.index(label)
+
+
+def value_label(model: TreeModel, column: int) -> str:
+    """Return the text of an axis for a column of predictions: "mean", "mean of weight" or "P(yes)"."""
+    name = shortened(str(prediction_names(model)[column]), 32 if model.classes_ is None else 24)
+    if model.classes_ is not None:
+        return f"P({name})"
+    return "mean" if name == "y" else f"mean of {name}"
 
 
 def lines_of_cells(model: TreeModel, stats: np.ndarray, max_classes: int | None = None) -> list[list[str]]:

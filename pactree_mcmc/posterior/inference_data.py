@@ -385,7 +385,7 @@ def predictive_draws(sampled: Draws, rng: np.random.Generator) -> tuple[str, np.
             return "y", y, time
         warn(
             "some times are censored, and the new times are not, so these are named uncensored_y and have no observed "
-            "times beside them; survival_calibration compares both."
+            "times beside them; calibration compares both."
         )
         return "uncensored_y", y, None
     if model.classes_ is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .distribution import TreeDistribution
 from .inference_data import save, to_arviz
 from .report import report, small_html
+from .rows.calibration import calibration
 from .rows.certificate import certificate, holdout_certificate
 from .rows.predictions import (
     credible_interval,
@@ -20,7 +21,7 @@ from .rows.predictions import (
     predict_std_over_trees,
     sample_predictive,
 )
-from .rows.survival import median_survival, survival, survival_calibration
+from .rows.survival import median_survival, survival
 from .trees.consensus import consensus_tree
 from .trees.credible_set import credible_set, draw_trees, map_tree
 from .trees.features import feature_inclusion, interactions, prior_inclusion, root_split_pmf
@@ -49,7 +50,7 @@ class Posterior(TreeDistribution):
     sample_predictive = sample_predictive
     survival = survival
     median_survival = median_survival
-    survival_calibration = survival_calibration
+    calibration = calibration
     certificate = certificate
     holdout_certificate = holdout_certificate
     feature_inclusion = feature_inclusion

@@ -67,7 +67,7 @@ def mixture_bound(table):
 def survival(table):
     y = np.column_stack([np.arange(1.0, N + 1), np.ones(N)])
     post = pt.posterior_from_trees(pt.TreeModel(table, y, leaf=pt.ExponentialGamma()), [replace(TREE, value=None)])
-    return sorted(post.survival_calibration(table, y, groups=replace(TREE, value=None)).names)
+    return sorted(post.calibration(table, y, groups=replace(TREE, value=None)).names)
 
 
 def leaves_drawn(table):
@@ -110,7 +110,7 @@ CALLS = {
     "BayesianTreeClassifier": lambda t: (
         pt.BayesianTreeClassifier(split_prior=pt.FixedTree(TREE), random_state=1).fit(t, Y).predict_proba(t)
     ),
-    "survival_calibration": survival,
+    "calibration": survival,
     "plot_leaves": leaves_drawn,
     "plot_partition": partition,
 }

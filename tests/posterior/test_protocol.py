@@ -19,10 +19,11 @@ ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3, "times": [1.0, 2.0
 UNKNOWN_OF_STAGES = {
     *("predict_quantiles", "predict_interval", "predict_std_new_y", "predict_std_over_trees", "sample_predictive"),
     *("credible_set", "kl_to_prior", "credible_interval", "draw_expectations", "shapes"),
-    *("survival", "median_survival", "survival_calibration"),
+    *("survival", "median_survival", "calibration"),
 }
 """Questions whose answer differs between the stages of a progressive mixture, of which only means are kept."""
 QUESTIONS = [name for name, _ in inspect.getmembers(pt.Posterior, inspect.isfunction) if not name.startswith("_")]
+OF_TIMES = {"survival", "median_survival", "calibration"}
 POSTERIORS = {
     "sampled": lambda model: exact.solve(model).sample(100, rng=1),
     "exact": exact.solve,
@@ -42,7 +43,7 @@ def fits_on_a_screen(answer):
 def ask(post, question):
     """Return the answer of a posterior to one question."""
     method = getattr(post, question)
-    arguments = ARGUMENTS | ({"y": [[1.0, 1.0], [2.0, 0.0]]} if "survival" in question else {})
+    arguments = ARGUMENTS | ({"y": [[1.0, 1.0], [2.0, 0.0]]} if question in OF_TIMES else {})
     return method(**{name: value for name, value in arguments.items() if name in inspect.signature(method).parameters})
 
 
@@ -58,7 +59,7 @@ ASKED_ELSEWHERE = {"save", "report", "certificate", "predict_proba"}
 @pytest.mark.parametrize("question", sorted({*QUESTIONS} - ASKED_ELSEWHERE))
 def test_every_question_has_an_answer(posteriors, question):
     kind, (regression, classification, times) = posteriors
-    post = {"holdout_certificate": classification}.get(question, times if "survival" in question else regression)
+    post = {"holdout_certificate": classification}.get(question, times if question in OF_TIMES else regression)
     if kind == "mixture" and question in UNKNOWN_OF_STAGES:
         with pytest.raises(ValueError, match="stage"):
             ask(post, question)

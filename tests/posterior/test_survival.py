@@ -7,7 +7,7 @@ from scipy import integrate, stats
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.rows.survival import kaplan_meier
+from pactree_mcmc.posterior.rows.calibration import kaplan_meier
 
 N = 60
 RNG = np.random.default_rng(3)
@@ -118,7 +118,7 @@ def test_calibration_of_data_from_the_model():
     for _ in range(40):
         model, rates = simulate(LEAVES["exponential"], rng)
         y = censor(rng, rng.exponential(size=N) / rates)  # held-out rows with the same rates
-        table = exact.solve(model).survival_calibration(X, y, 3, times=[0.2, 0.5]).table()
+        table = exact.solve(model).calibration(X, y, 3, times=[0.2, 0.5]).table()
         each = table.drop_duplicates("group")
         counts += [each["events"].sum(), each["expected_events"].sum()]
         complete = table.dropna()
@@ -132,7 +132,7 @@ def test_calibration_of_data_from_the_model():
 def test_refused():
     post = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
     other = exact.solve(pt.TreeModel(X, Y[:, 0], **PRIOR))
-    for ask in (lambda p: p.survival(X, TIMES), lambda p: p.median_survival(X), lambda p: p.survival_calibration(X, Y)):
+    for ask in (lambda p: p.survival(X, TIMES), lambda p: p.median_survival(X), lambda p: p.calibration(X, Y)):
         with pytest.raises(ValueError, match=r"NormalInverseGamma is not a model of times.*ExponentialGamma"):
             ask(other)
     for times in (-1.0, [np.nan], [], [[1.0]], "soon"):
@@ -141,25 +141,25 @@ def test_refused():
     with pytest.raises(ValueError, match="coverage"):
         post.survival(X, TIMES, 1.0)
     with pytest.raises(ValueError, match="coverage"):
-        post.survival_calibration(X, Y, coverage=2.0)
+        post.calibration(X, Y, coverage=2.0)
     with pytest.raises(ValueError, match="groups"):
-        post.survival_calibration(X, Y, 0)
+        post.calibration(X, Y, 0)
     with pytest.raises(TypeError, match="groups"):
-        post.survival_calibration(X, Y, "a lot")
+        post.calibration(X, Y, "a lot")
     with pytest.raises(ValueError, match="splits on feature 5"):
-        post.survival_calibration(X, Y, pt.Tree([5, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
+        post.calibration(X, Y, pt.Tree([5, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
     with pytest.raises(ValueError, match="needs times > 0"):
-        post.survival_calibration(X, Y * [0.0, 1.0])
+        post.calibration(X, Y * [0.0, 1.0])
     with pytest.raises(ValueError, match="60 rows and y has 3"):
-        post.survival_calibration(X, Y[:3])
+        post.calibration(X, Y[:3])
     with pytest.raises(ValueError, match="no rows"):
-        post.survival_calibration(X[:0], Y[:0])
+        post.calibration(X[:0], Y[:0])
 
 
 def test_new_y_is_matched_by_name():
     named = pd.DataFrame({"dead": Y[:, 1] == 1.0, "days": Y[:, 0]})
     post = exact.solve(pt.TreeModel(X, named, leaf=pt.ExponentialGamma(), **PRIOR))
     unclear = pd.DataFrame({"dead": [1.0], "days": [1.0]})
-    assert post.survival_calibration(X[:1], unclear, 1).time[0] == 1.0
+    assert post.calibration(X[:1], unclear, 1).time[0] == 1.0
     with pytest.raises(ValueError, match="y lacks"):
-        post.survival_calibration(X, named.rename(columns={"days": "weeks"}), 4)
+        post.calibration(X, named.rename(columns={"days": "weeks"}), 4)

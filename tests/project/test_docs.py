@@ -108,6 +108,9 @@ SEARCHED = [
     "interaction",
     "credible interval",
     "prediction interval",
+    "calibration",
+    "ROC",
+    "AUC",
 ]
 """What visitors type into the search of the site. The build enters the words of docs/words.md into its index, which
 the search ranks first if the whole entry is asked for."""

@@ -4,7 +4,8 @@ Trees: plot_tree, plot_leaves (with the training rows of each leaf), plot_partit
 Many trees: plot_shape (the most probable shape, with intervals), plot_forest, plot_consensus.
 Distributions, beside the exact ones if these are known: plot_n_leaves, plot_inclusion.
 Predictions: plot_surface (with their spread), plot_partial_dependence (of one or two features, and individual
-conditional expectation), plot_survival (curves of rows, or Kaplan-Meier curves beside the model).
+conditional expectation), plot_survival (curves of rows), plot_calibration (observed beside expected, of classes and of
+times).
 A run: plot_posterior, four plots in one figure, and plot_split_frequencies. ArviZ draws chains,
 ``az.plot_trace(post.to_arviz())``.
 
@@ -13,10 +14,11 @@ draw on and returns them; without them it makes a figure. For a posterior withou
 """
 
 from .many_trees import plot_forest, plot_inclusion, plot_n_leaves, plot_posterior, plot_split_frequencies
-from .predictions import plot_partial_dependence, plot_partition, plot_surface, plot_survival
+from .predictions import plot_calibration, plot_partial_dependence, plot_partition, plot_surface, plot_survival
 from .tree import plot_consensus, plot_leaves, plot_shape, plot_tree
 
 __all__ = [
+    "plot_calibration",
     "plot_consensus",
     "plot_forest",
     "plot_inclusion",

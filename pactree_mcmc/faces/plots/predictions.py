@@ -13,9 +13,11 @@ import numpy as np
 
 from ...core.checks import Seed, central_fractions, check_count, check_type
 from ...model import TreeModel
+from ...model.model import value_column, value_label
 from ...posterior.distribution import draws_of, refuse_other_leaves
 from ...posterior.laws import has_values_by_leaf
 from ...posterior.posterior import Posterior
+from ...posterior.rows.calibration import Calibration
 from ...posterior.rows.dependence import (
     FeatureAxis,
     feature_axis,
@@ -24,11 +26,11 @@ from ...posterior.rows.dependence import (
     spaced_trees,
 )
 from ...posterior.rows.predictions import std_over_trees
-from ...posterior.rows.survival import Survival, SurvivalCalibration
+from ...posterior.rows.survival import Survival
 from ...posterior.sampled import posterior_from_trees
 from ...posterior.trees.distances import evenly_spaced_integers
 from ...table.values import category_codes
-from ...table.words import DURATION, NUMBER, TRUTH, shortened, value_text
+from ...table.words import DURATION, NUMBER, TRUTH, count_text, shortened, value_text
 from ...tree.tree import Tree, match_columns
 from . import style
 from .style import MAX_CHAINS_IN_LEGEND, color_of, line_style
@@ -102,7 +104,7 @@ def plot_surface(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    column, pair = style.value_column(model, label), feature_pair(model, features)
+    column, pair = value_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     ax = style.axes_or_new(ax, 5.4, 4.2)
     plane = feature_plane(model, pair, fixed[None], posterior.draw_trees(MAX_CUT_TREES, 0), MAX_AXIS_PIECES)
@@ -110,7 +112,7 @@ def plot_surface(
         values = std_over_trees(posterior._rows, plane.rows).reshape(len(plane.rows), -1)[:, column]
     else:
         values = posterior._rows.values(plane.rows)[:, column]
-    name = f"{'sd of ' if spread else ''}{style.value_label(model, column)}"
+    name = f"{'sd of ' if spread else ''}{value_label(model, column)}"
     limits = (0.0, None) if spread else (0.0, 1.0) if model.classes_ is not None else (None, None)
     mesh = draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
     style.set_title(ax, f"{name} over all trees")
@@ -155,7 +157,7 @@ def plot_partition(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    column, pair = style.value_column(model, label), feature_pair(model, features)
+    column, pair = value_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     if fill and tree is not None and tree.value is None and has_values_by_leaf(model):
         raise ValueError("the tree carries no values; take one from the posterior, or give fill=False.")
@@ -169,7 +171,7 @@ def plot_partition(
             values = posterior_from_trees(model, [tree]).draws.values(plane.rows)
         else:
             values = tree.value[leaf]
-        draw_surface(ax, plane, values[:, column], style.value_label(model, column), "viridis", limits)
+        draw_surface(ax, plane, values[:, column], value_label(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
     if fill:
         style.set_title(ax, "cells of the most probable tree" if is_best else "cells of the tree")
@@ -360,7 +362,7 @@ def plot_partial_dependence(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    column = style.value_column(model, label)
+    column = value_column(model, label)
     is_pair = isinstance(feature, Sequence) and not isinstance(feature, str)
     pair = feature_pair(model, feature) if is_pair else (style.feature_number(model, feature),)
     check_count("n_trees", n_trees, 1)
@@ -369,7 +371,7 @@ def plot_partial_dependence(
     central_fractions(coverage)
     rows = rows_to_average(model, X, MAX_DEPENDENCE_ROWS)
     ax = style.axes_or_new(ax, 5.4 if is_pair else 5.0, 4.2 if is_pair else 3.4)
-    value, over = style.value_label(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
+    value, over = value_label(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
     if len(pair) == 2:
         refuse_other_leaves(posterior)
         trees = spaced_trees(draws_of(posterior, n_trees, rng), n_trees)
@@ -422,27 +424,25 @@ def _set_axis_limits(ax: Axes, axis: FeatureAxis, values: np.ndarray) -> None:
     ax.set(xlim=axis.edges[[0, -1]], ylim=(low - margin, high + margin))
 
 
-def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = None) -> Axes:
-    """Draw survival functions with their bands, or Kaplan-Meier curves beside those of the model.
+def plot_survival(survival: Survival, ax: Axes | None = None) -> Axes:
+    """Draw survival functions with their bands.
 
     Parameters
     ----------
-    survival : Survival or SurvivalCalibration
-        Result of `Posterior.survival` or of `Posterior.survival_calibration`.
+    survival : Survival
+        Result of `Posterior.survival`.
     ax : matplotlib Axes, optional
         Default: those of a new figure.
 
     Returns
     -------
     matplotlib Axes
-        For a ``Survival``, the curve of each row with its credible band. For a ``SurvivalCalibration``, the
-        Kaplan-Meier curve of each group with its confidence interval, a tick at each censored time, and dashed the
-        survival function of the model. At most eight rows or groups are drawn.
+        The curve of each row with its credible band, of at most eight rows.
 
     Raises
     ------
     TypeError
-        If ``survival`` is neither.
+        If ``survival`` is anything else.
 
     Examples
     --------
@@ -453,28 +453,20 @@ def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = No
     >>> plot_survival(post.survival([[3.0]], np.linspace(0.0, 2.0, 50))).get_ylabel()
     'P(time > t)'
     """
-    expected = "the result of post.survival(...) or post.survival_calibration(...)"
-    check_type("survival", survival, Survival | SurvivalCalibration, expected)
+    check_type("survival", survival, Survival, "the result of post.survival(...)")
     ax = style.axes_or_new(ax, 6.0, 4.2)
     ax.set(xlabel="time t", ylabel="P(time > t)", ylim=(-0.03, 1.03))
-    is_rows = isinstance(survival, Survival)
-    if isinstance(survival, Survival):
-        names, title = [f"row {i}" for i in range(len(survival.mean))], "survival with its credible bands"
-        _draw_survival_curves(ax, survival)
-    else:
-        names, title = survival.names, "Kaplan-Meier curves beside the model"
-        _draw_kaplan_meier(ax, survival)
-    style.set_title(
-        ax, title + f", the first {MAX_CHAINS_IN_LEGEND} of {len(names)}" * (len(names) > MAX_CHAINS_IN_LEGEND)
-    )
-    names = style.shortened_names(names[:MAX_CHAINS_IN_LEGEND], MAX_GROUP_LETTERS)
-    handles = [ax.plot([], [], **(line_style(i) if is_rows else {"color": color_of(i)}))[0] for i in range(len(names))]
-    if not is_rows:
-        handles += [ax.plot([], [], "--", color="0.35")[0], ax.plot([], [], "|", color="0.35")[0]]
-        names += ["the model", "censored"]
+    _draw_survival_curves(ax, survival)
+    style.set_title(ax, "survival with its credible bands" + _first_of("rows", len(survival.mean)))
+    names = [f"row {i}" for i in range(len(survival.mean))][:MAX_CHAINS_IN_LEGEND]
     if names:
-        style.legend_below(ax, handles, names)
+        style.legend_below(ax, [ax.plot([], [], **line_style(i))[0] for i in range(len(names))], names)
     return ax
+
+
+def _first_of(things: str, n: int) -> str:
+    """Return the end of a title that says how many of n things are drawn, if not all are."""
+    return f", the first {MAX_CHAINS_IN_LEGEND} of {n} {things}" * (n > MAX_CHAINS_IN_LEGEND)
 
 
 def _draw_survival_curves(ax: Axes, survival: Survival) -> None:
@@ -487,8 +479,92 @@ def _draw_survival_curves(ax: Axes, survival: Survival) -> None:
         ax.plot(times, mean, **line_style(i), marker="o" if len(times) == 1 else "")
 
 
-def _draw_kaplan_meier(ax: Axes, calibration: SurvivalCalibration) -> None:
+def plot_calibration(calibration: Calibration, ax: Axes | None = None) -> Axes:
+    """Draw what groups of rows show beside what the posterior expects: a reliability diagram, or Kaplan-Meier curves.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        Result of `Posterior.calibration`.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        For classes a point for each group, the expected fraction of rows with the label on the horizontal and the
+        observed one on the vertical axis, each with its interval; points on the diagonal are right. A legend names up
+        to eight groups and their numbers of rows. For times the Kaplan-Meier curve of each group with its confidence
+        interval, a tick at each censored time, and dashed the survival function of the model between dotted lines, its
+        credible interval; at most eight groups are drawn.
+
+    Raises
+    ------
+    TypeError
+        If ``calibration`` is anything else.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> X, y = [[0.0], [0.0], [1.0], [1.0]], ["no", "no", "no", "yes"]
+    >>> post = pt.posterior_from_trees(pt.TreeModel(X, y), [pt.Tree([-1], [0], [0], [0])])
+    >>> plot_calibration(post.calibration(X, y)).get_xlabel()
+    'expected P(yes)'
+    """
+    check_type("calibration", calibration, Calibration, "the result of post.calibration(...)")
+    names = calibration.names
+    if calibration.time is None:
+        ax = style.axes_or_new(ax, 5.0, 4.6)
+        handles = _draw_reliability(ax, calibration)
+        style.set_title(
+            ax, f"{calibration.quantity}: observed beside expected\nbars: {_percent(calibration)} intervals"
+        )
+        rows = np.bincount(calibration.group, calibration.weight).tolist()
+        names = [f"{name} ({count_text(n)})" for name, n in zip(names, rows, strict=True)]
+        names = names if len(names) <= MAX_CHAINS_IN_LEGEND else []
+    else:
+        ax = style.axes_or_new(ax, 6.0, 4.2)
+        ax.set(xlabel="time t", ylabel=calibration.quantity, ylim=(-0.03, 1.03))
+        _draw_kaplan_meier(ax, calibration)
+        style.set_title(ax, "Kaplan-Meier curves beside the model" + _first_of("groups", len(names)))
+        names = names[:MAX_CHAINS_IN_LEGEND]
+        handles = [ax.plot([], [], color=color_of(g))[0] for g in range(len(names))]
+        handles += [ax.plot([], [], line, color="0.35")[0] for line in ("--", ":", "|")]
+    names = style.shortened_names(names, MAX_GROUP_LETTERS)
+    if calibration.time is not None:
+        names += ["the model", f"its {_percent(calibration)} credible interval", "censored"]
+    if names:
+        style.legend_below(ax, handles, names)
+    return ax
+
+
+def _percent(calibration: Calibration) -> str:
+    return f"{100.0 * calibration.coverage:.3g}%"
+
+
+def _draw_reliability(ax: Axes, calibration: Calibration) -> list[Any]:
+    """Draw the points and bars of groups of rows with the number of rows, and return one point for each group."""
+    observed, rows = calibration.fractions(), np.bincount(calibration.group, calibration.weight)
+    x, low, high = calibration.expected[:, 0], calibration.lower[:, 0], calibration.upper[:, 0]
+    ends = [min(low.min(), observed[:, 1].min()), max(high.max(), observed[:, 2].max())]
+    margin = 0.05 * max(ends[1] - ends[0], 0.02)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color="0.7", linewidth=0.9, zorder=0)
+    handles = []
+    for g in range(len(rows)):
+        color = color_of(g if len(rows) <= MAX_CHAINS_IN_LEGEND else 0)
+        ax.plot(x[[g, g]], observed[g, 1:], color=color, linewidth=1.1)
+        ax.plot([low[g], high[g]], observed[[g, g], 0], color=color, linewidth=1.1)
+        handles += ax.plot(x[g], observed[g, 0], "o", color=color, markersize=5)
+    limits = (ends[0] - margin, ends[1] + margin)
+    ax.set(xlim=limits, ylim=limits, aspect="equal")
+    ax.set_xlabel(f"expected {calibration.quantity}", parse_math=False)
+    ax.set_ylabel(f"observed fraction of {rows.sum():.10g} rows", parse_math=False)
+    return handles
+
+
+def _draw_kaplan_meier(ax: Axes, calibration: Calibration) -> None:
     """Draw Kaplan-Meier curves and bands of the first eight groups, and dashed the mean curves of the model."""
+    assert calibration.time is not None
     for g in range(min(len(calibration.names), MAX_CHAINS_IN_LEGEND)):
         curve, here = calibration.curve(g), calibration.group == g
         time = np.append(0.0, curve.time)
@@ -499,3 +575,5 @@ def _draw_kaplan_meier(ax: Axes, calibration: SurvivalCalibration) -> None:
         height = curve.survival[np.searchsorted(curve.time, censored)]
         ax.plot(censored, height, "|", color=color_of(g), markersize=7)
         ax.plot(calibration.grid, calibration.expected[g], "--", color=color_of(g), linewidth=1.1)
+        for end in (calibration.lower[g], calibration.upper[g]):
+            ax.plot(calibration.grid, end, ":", color=color_of(g), linewidth=0.8)

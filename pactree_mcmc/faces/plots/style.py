@@ -16,7 +16,6 @@ import numpy as np
 
 from ...core.checks import check_type
 from ...model import TreeModel
-from ...model.model import prediction_names
 from ...posterior.ess import ess
 from ...posterior.posterior import Posterior
 from ...posterior.sampled import SampledPosterior
@@ -112,28 +111,6 @@ def check_sampled(posterior: Any) -> None:
 def feature_number(model: TreeModel, feature: Any) -> int:
     """Return the index of a feature from its name or index; raise a ValueError if it is unknown or not clear."""
     return model.columns.column_indices("feature", [feature])[0]
-
-
-def value_column(model: TreeModel, label: Any) -> int:
-    """Return the column, in predictions, of the class ``label``, the last one if None; 0 for a regression."""
-    if model.classes_ is None:
-        if label is not None:
-            raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")
-        return 0
-    labels = model.classes_.tolist()
-    if label is None:
-        return len(labels) - 1
-    if label not in labels:
-        raise ValueError(f"label={label!r} is not a class; give one of {labels[:10]}.")
-    return labels.index(label)
-
-
-def value_label(model: TreeModel, column: int) -> str:
-    """Return the text of an axis for a column of predictions: "mean", "mean of weight" or "P(yes)"."""
-    name = shortened(str(prediction_names(model)[column]), 32 if model.classes_ is None else 24)
-    if model.classes_ is not None:
-        return f"P({name})"
-    return "mean" if name == "y" else f"mean of {name}"
 
 
 FONT_SIZE = 8.0  # size of text in points

@@ -98,7 +98,7 @@ def test_refused():
     with pytest.raises(ValueError, match=r"shape \(2,\); X has 9 rows"):
         truth.predict(X, exposure=[1.0, 2.0])
     with pytest.raises(ValueError, match="for exposure 1"):
-        truth.survival_calibration(X, TIMES)
+        truth.calibration(X, TIMES)
     normal = exact.solve(pt.TreeModel(X, RNG.normal(size=N), **PRIOR), progress=False)
     with pytest.raises(ValueError, match="NormalInverseGamma has no exposure"):
         normal.predict(X, exposure=2.0)

@@ -15,7 +15,8 @@ from exact.rows import CellProbabilities
 from exact.solving import VisitedPosterior
 from exact.sums import MeanAndVariance
 from exact.systems.progressive.mixture import ProgressiveMixture
-from pactree_mcmc.posterior.rows.survival import Survival, SurvivalCalibration
+from pactree_mcmc.posterior.rows.calibration import Calibration
+from pactree_mcmc.posterior.rows.survival import Survival
 from pactree_mcmc.posterior.trees.consensus import ConsensusTree
 from pactree_mcmc.posterior.trees.credible_set import CredibleSet
 from pactree_mcmc.posterior.trees.shapes import Shape, Shapes
@@ -98,7 +99,7 @@ def survival() -> Survival:
         assert_type(array, Array)
     assert_type(curves.table(), pd.DataFrame)
     assert_type(post.median_survival(X, 0.8), pd.DataFrame)
-    check = assert_type(post.survival_calibration(X, y, 2, times=[0.5], coverage=0.8), SurvivalCalibration)
+    check = assert_type(post.calibration(X, y, 2, times=[0.5], coverage=0.8), Calibration)
     assert_type(check.table(), pd.DataFrame)
     assert_type(check.expected_events, Array)
     return curves
