@@ -35,6 +35,7 @@ from ..posterior.evidence import Tempering, join_ladder_reports, prior_mass
 from ..posterior.sampled import SampledPosterior
 from ..tree.coded import Course, Saved
 from .chain.draw_store import first_draws, join_draws, pad_draws, select_draws
+from .chain.stopped import name_cell_in_errors
 from .chain.tempering import LadderReport, read_ladder
 from .run.loop import TUNING_FRACTION, Stop, advance, errors_by_chain, slices
 from .run.progress import Progress
@@ -133,7 +134,8 @@ def run_to_end(run: Run) -> SampledPosterior:
         with run.progress:
             if run.executor is None:
                 # compile in the main thread, which an interruption ends at once: a pool would wait for its threads
-                run.chains[0].build(run.request, run.tuned.kernel)
+                with name_cell_in_errors(run.request.model, ()):
+                    run.chains[0].build(run.request, run.tuned.kernel)
             run.stop.start()
             run.stretch_start = time.perf_counter()
             tune_chains(run)

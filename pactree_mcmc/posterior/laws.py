@@ -73,7 +73,8 @@ class RowLaw(metaclass=ABCMeta):
             row = np.repeat(numbers[-1], np.diff(mix.first))
             value = leaf.value(self.place_stats[mix.place], target, regressors[row])
             means.append(np.column_stack([mix.mean(column) for column in value.T]))
-            squares.append(np.column_stack([mix.mean(column) for column in value.T**2]))
+            with np.errstate(over="ignore"):
+                squares.append(np.column_stack([mix.mean(column) for column in value.T**2]))
         order = np.argsort(np.concatenate(numbers))
         return np.concatenate(means)[order], np.concatenate(squares)[order]
 

@@ -11,7 +11,7 @@ from scipy import stats as distributions
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf.distributions import NegativeBinomial, StudentT
 from pactree_mcmc.posterior.rows import predictions
-from pactree_mcmc.posterior.rows.predictions import law_of_new_y, mean_and_variance_of_new_y
+from pactree_mcmc.posterior.rows.predictions import law_of_new_y, mean_and_std_of_new_y
 from tests.problems.mixtures import cdf as mixture_cdf
 
 LEAVES = [
@@ -85,9 +85,9 @@ def test_mixture_is_that_of_the_trees(leaf):
         mean += weight * distribution.mean()
         mean_square += weight * (distribution.var() + distribution.mean() ** 2)
         cdf += weight * distribution.cdf(0.4)
-    own_mean, own_variance = mean_and_variance_of_new_y(post._rows, X)
+    own_mean, own_std = mean_and_std_of_new_y(post._rows, X)
     assert np.allclose(own_mean, mean) and np.allclose(own_mean, post.predict(X))
-    assert np.allclose(own_variance, mean_square - mean**2)
+    assert np.allclose(own_std**2, mean_square - mean**2)
     assert np.allclose(post.predict_std_new_y(X) ** 2, mean_square - mean**2)
     assert np.allclose(mixture_cdf(post, X, np.full(7, 0.4)), cdf)
 

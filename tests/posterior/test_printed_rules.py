@@ -8,6 +8,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.posterior.report.content import report_content
+from pactree_mcmc.posterior.trees.cells import identifying_rows
 
 
 def satisfies(words, X):
@@ -81,15 +83,34 @@ def cases():
     return list(posteriors())
 
 
+def rows_of_nodes(tree, X):
+    """The rows (n,) of each node of a consensus tree by its printed rules."""
+    inside = []
+    for i, words in enumerate(tree.words):
+        above = np.ones(len(X), dtype=bool) if i == 0 else inside[tree.parent[i]]
+        inside.append(above & satisfies(words, X))
+    return inside
+
+
+def rows_of_leaves(shape, X):
+    """The rows (n,) of each leaf of a shape by its printed rules."""
+    todo, out = [np.ones(len(X), dtype=bool)], {}
+    for node in range(2 * len(shape.splits) + 1):
+        hit = todo.pop()
+        if node not in shape.splits.index:
+            out[node] = hit
+            continue
+        left = satisfies(re.sub(r" \(\d\.\d+\)$", "", shape.splits.loc[node, "words"]), X)
+        todo += [hit & ~left, hit & left]
+    return out
+
+
 def test_rows_of_a_consensus_tree_are_those_of_its_rules(cases):
     some_joined = 0
     for X, weight, post in cases:
         tree, weights = post.consensus_tree(), np.ones(len(X)) if weight is None else weight
         some_joined += "[" in str(tree)
-        inside = []
-        for i, words in enumerate(tree.words):
-            above = np.ones(len(X), dtype=bool) if i == 0 else inside[tree.parent[i]]
-            inside.append(above & satisfies(words, X))
+        inside = rows_of_nodes(tree, X)
         assert tree.rows == pytest.approx([weights[hit].sum() for hit in inside])
         for i, hit in enumerate(inside):
             below = [inside[j] for j in tree.children(i)]
@@ -102,19 +123,7 @@ def test_rows_of_the_leaves_of_a_shape_are_those_of_its_rules(cases):
     for X, weight, post in cases:
         weights = np.ones(len(X)) if weight is None else weight
         for shape in post.shapes(most=3).shapes:
-            todo, rows = [np.ones(len(X), dtype=bool)], []
-            for node in range(2 * len(shape.splits) + 1):
-                hit = todo.pop()
-                if node not in shape.splits.index:
-                    rows.append(weights[hit].sum())
-                    continue
-                words = shape.splits.loc[node, "words"]
-                uncertain = re.search(r" or missing \((0\.\d+)\)$", words)
-                words = re.sub(r" \(\d\.\d+\)$", "", words)
-                if uncertain and float(uncertain.group(1)) < 0.5:
-                    words = words.removesuffix(" or missing")
-                left = satisfies(words, X)
-                todo += [hit & ~left, hit & left]
+            rows = [weights[hit].sum() for hit in rows_of_leaves(shape, X).values()]
             assert shape.leaves.drop_duplicates("node")["rows"].to_list() == pytest.approx(rows)
 
 
@@ -145,15 +154,58 @@ def test_a_cell_says_that_it_also_holds_missing_categories(excluded):
         assert [satisfies(words, X).sum() for words in cells] == support.rows[: len(cells)].tolist()
 
 
-def test_predictions_of_a_consensus_tree_are_those_of_its_rows(cases):
+def mean_of_rows(post, hit):
+    """The posterior mean of a leaf with these rows, without weights, under the model with an unknown variance."""
+    leaf, y = post.model.leaf, post.model.target.values
+    return (leaf.k0 * leaf.m0 + y[hit].sum()) / (leaf.k0 + hit.sum())
+
+
+def test_predictions_beside_a_rule_are_those_of_its_rows(cases):
     X, _, post = cases[0]
-    tree, y = post.consensus_tree(), post.model.target.values
-    for i in range(1, len(tree.words)):
-        path, node = [], i
-        while node > 0:
-            path.append(tree.words[node])
-            node = tree.parent[node]
-        hit = np.logical_and.reduce([satisfies(words, X) for words in path])
-        leaf = post.model.leaf
-        mean = (leaf.k0 * leaf.m0 + y[hit].sum()) / (leaf.k0 + hit.sum())
-        assert tree.value[i, 0] == pytest.approx(mean)
+    tree = post.consensus_tree()
+    assert tree.value[:, 0] == pytest.approx([mean_of_rows(post, hit) for hit in rows_of_nodes(tree, X)])
+    for shape in post.shapes(most=3).shapes:
+        assert shape.n_trees > 1
+        expected = [mean_of_rows(post, hit) for hit in rows_of_leaves(shape, X).values()]
+        assert shape.leaves["mean"].tolist() == pytest.approx(expected)
+
+
+def test_paths_of_a_report_have_the_rows_and_predictions_of_their_conditions(cases):
+    some_joined = 0
+    for k in (0, 3):
+        X, _, post = cases[k]
+        for line in report_content(post, None)["paths"]:
+            words = line["conditions"].replace("≤", "<=")
+            some_joined += "[" in words
+            hit = satisfies(words, X)
+            assert line["rows"] == pytest.approx(hit.mean())
+            assert float(line["value"]) == pytest.approx(mean_of_rows(post, hit), rel=1e-4, abs=1e-4)
+    assert some_joined > 3
+
+
+def test_events_beside_a_rule_are_those_of_its_rows():
+    X, rng = close_values(), np.random.default_rng(3)
+    time, event = rng.exponential(np.where(X.b > 0.1, 4.0, 1.0)), rng.random(len(X)) < 0.7
+    y = pd.DataFrame({"time": time, "event": event})
+    model = pt.TreeModel(X, y, leaf=pt.ExponentialGamma(), split_prior=pt.LocalCuts())
+    tree = pt.sample(model, 300, tune=300, chains=2, rng=1, progress=False).consensus_tree()
+    assert "[" in str(tree)
+    said = [re.fullmatch(r"mean \S+, (\d+) events?, time at risk (\S+)", ", ".join(lines)) for lines in tree.said]
+    for hit, numbers in zip(rows_of_nodes(tree, X), said, strict=True):
+        assert int(numbers[1]) == event[hit].sum()
+        assert float(numbers[2]) == pytest.approx(time[hit].sum(), rel=1e-3)
+
+
+def test_rows_of_cells_are_those_of_their_rules_if_a_sample_of_rows_tells_cells_apart():
+    X = pd.DataFrame({"a": np.arange(4000.0), "b": np.arange(4000) % 2})
+    model = pt.TreeModel(X, (X.a > 2000) * 1.0 + np.random.default_rng(1).normal(size=4000), split_prior=pt.LocalCuts())
+    sampled = np.isin(np.arange(4000), identifying_rows(model)[0])
+    # trees with cuts on either side of a row that is not compared; the less probable one splits further
+    row = next(i for i in range(2001, 4000, 2) if not sampled[i])
+    stump = pt.Tree([0, -1, -1], [row - 0.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    split = pt.Tree([0, -1, 1, -1, -1], [row + 0.5, 0, 0.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
+    post = pt.posterior_from_trees(model, [stump, split], [[0, 1, 1]])
+    tree = post.consensus_tree(join_cuts=False)
+    assert len(tree.words) == 5
+    assert tree.rows.tolist() == [hit.sum() for hit in rows_of_nodes(tree, X)]
+    assert tree.value[:, 0] == pytest.approx([mean_of_rows(post, hit) for hit in rows_of_nodes(tree, X)])

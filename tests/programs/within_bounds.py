@@ -1,4 +1,4 @@
-"""Both engines over every kind of splits; with the word ``beyond``, a place beyond the end of an array."""
+"""Both engines over every kind of splits and of size; with the word ``beyond``, a place beyond the end of an array."""
 
 import sys
 
@@ -7,6 +7,7 @@ import numpy as np
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.core.bits import sort_first
+from tests.problems.extremes import faults
 
 
 def everything():
@@ -28,4 +29,5 @@ if __name__ == "__main__":
     if "beyond" in sys.argv:
         sort_first(np.zeros(3), 5)
     everything()
+    assert [line for seed in range(200) for line in faults(seed)] == []
     print("within bounds")

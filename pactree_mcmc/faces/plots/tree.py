@@ -437,7 +437,7 @@ def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
         x, top = float(canvas.x[node]), float(canvas.y[node])
         canvas.bars(x, top - height, width, height, "none")
         y = top - BOX_PADDING - LINE_HEIGHT / 2.0
-        canvas.text(x, y, f"{rounded_text(float(rows[node]), 3)} rows", width, color="0.35")
+        canvas.text(x, y, count_text(float(rows[node])), width, color="0.35")
         for i, text in enumerate(texts[node]):
             y -= LINE_HEIGHT
             canvas.text(x, y, text, width)

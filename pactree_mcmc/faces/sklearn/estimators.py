@@ -40,7 +40,7 @@ from ...posterior.rows.predictions import (
     credible_interval_at,
     draw_expectations_at,
     law_of_new_y,
-    mean_and_variance_of_new_y,
+    mean_and_std_of_new_y,
     predicted_labels,
     quantiles_at,
     sample_predictive_at,
@@ -704,8 +704,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         numbers = self._numbers(X)
         if not return_std:
             return self.posterior_._rows.values(numbers)[:, 0]
-        mean, variance = mean_and_variance_of_new_y(self.posterior_._rows, numbers)
-        return mean, np.sqrt(variance)
+        return mean_and_std_of_new_y(self.posterior_._rows, numbers)
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
         """Return quantiles (n, m) of the distribution of a new y for probabilities q (m,), or (n,) for a number q.

@@ -21,15 +21,18 @@ def name_cell_in_errors(model: TreeModel, chains: Iterable[Any]) -> Iterator[Non
     try:
         yield
     except FloatingPointError as error:
-        for chain in chains:
+        existing = list(chains)
+        for chain in existing:
             cell_error = _error_of_chain(model, chain)
             if cell_error is not None:
                 raise cell_error from error
-        # the chain does not exist yet, or the score is not a sum over cells
         root = model.root_cell()
         stats = root.stats(model.leaf.n_stats(model.target))
-        score = model.leaf.log_tree_score(stats[None], model.target)
-        raise not_finite(model, [], "a tree, whose cells are all finite,", root.n_rows, stats, score) from error
+        what, score = "a cell", float(leaf_score(model.lowered.leaf, stats[None], 0))
+        if existing or np.isfinite(score):
+            # the score is not a sum over cells
+            what, score = "a tree, whose cells are all finite,", model.leaf.log_tree_score(stats[None], model.target)
+        raise not_finite(model, [], what, root.n_rows, stats, score) from error
 
 
 def _error_of_chain(model: TreeModel, chain: Any) -> NotFinite | None:

@@ -131,8 +131,10 @@ class PoissonGamma(ExposedLeaf):
         if not fraction.sum() > 0.0:
             return 0.0
         fraction = fraction / fraction.sum()
-        mean = portable.weighted_sum(fraction, y / e)
-        return mean if mean > 0.0 and portable.weighted_sum(fraction, (y / e - mean) ** 2) < 0.01 * mean**2 else 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = portable.weighted_sum(fraction, y / e)
+            variance = portable.weighted_sum(fraction, (y / e - mean) ** 2)
+            return mean if mean > 0.0 and variance < 0.01 * np.float64(mean) ** 2 else 0.0
 
     def n_stats(self, target: Target) -> int:
         return 3

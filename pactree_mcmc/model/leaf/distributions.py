@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Iterator
 from math import lgamma, log, log1p
 from typing import Any, NamedTuple, Self
@@ -12,7 +13,7 @@ import numpy as np
 
 from ...core import portable
 from ...core.compile.jit import jit
-from ...core.special import betainc, betaincc, gammainc, gammaincc
+from ...core.special import betainc, betaincc, gammainc, gammaincc, gammaln
 from ...table.coding import LARGEST_FLOAT
 
 SERIES_START = 16.0  # smallest x for which the series in `stirling_rest` is exact to the last bit
@@ -24,7 +25,8 @@ def stirling_rest(x: np.ndarray) -> np.ndarray:
     # differences of log gamma functions are computed with it, so that the large terms of the formula can be cancelled
     x = np.asarray(x, dtype=np.float64)
     large = np.maximum(x, SERIES_START)
-    z = 1.0 / large**2
+    with np.errstate(over="ignore"):
+        z = 1.0 / large**2
     series = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z / 1188.0)))) / large
     if np.all(x >= SERIES_START):
         return series
@@ -85,6 +87,8 @@ ENDS_OF_SUPPORT = {"beta": (0.0, 1.0), "t": (-np.inf, np.inf), "norm": (-np.inf,
 # the .0005-quantile), and count from which Poisson noise is below the rounding of floats: counts are as their gamma
 # rate
 LARGEST_RATE, LARGEST_COUNT = 1e12, 1e32
+# rate of the gamma distribution of the mean of counts from which they are Poisson counts to the last bit
+POISSON_RATE = 1e17
 
 
 class Distributions:
@@ -110,7 +114,9 @@ class Distributions:
         # scipy.stats takes longer to import than this library
         from scipy import stats
 
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            # a search of a quantile that fails returns NaN
+            warnings.simplefilter("ignore", RuntimeWarning)
             return getattr(getattr(stats, self.family), name)(*arguments, *self.parameters)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
@@ -248,11 +254,48 @@ class Constant(Distributions):
         return self.parameters[0], self.parameters[0]
 
 
+FAR_TAIL = 1e8
+"""Distance from the location, in units of sqrt(df) times the scale, from which one term is the tail of Student's t."""
+
+
 class StudentT(Distributions):
     """Student t distributions, or normal ones if ``df`` is infinite for all of them."""
 
     def __init__(self, df: np.ndarray, location: np.ndarray, scale: np.ndarray) -> None:
-        super().__init__("t", df, location, scale)
+        # a scale that underflows or overflows is the nearest one that floats can hold
+        super().__init__("t", df, location, np.clip(scale, SMALLEST_NORMAL, LARGEST_FLOAT))
+
+    def _log_tail(self, log_distance: np.ndarray) -> np.ndarray:
+        """Return the log (k,) of the probability beyond a distance from `FAR_TAIL` on, given its log (k,)."""
+        # P(T > r sqrt(df)) = I_x(a, 1/2) / 2 with a = df / 2, x = 1 / (1 + r^2), and I_x(a, b) = x^a / (a B(a, b)) up
+        # to a factor 1 + O(x); SciPy squares r, which overflows
+        a = np.minimum(self.parameters[0], 1.0 / SMALLEST_NORMAL**0.5) / 2.0
+        return -2.0 * a * log_distance - math.log(2.0) - gammaln(a + 1.0) - 0.5 * math.log(math.pi) + gammaln(a + 0.5)
+
+    def _tail(self, y: np.ndarray, sign: float) -> np.ndarray:
+        """Return P(Y > y) (k,), or with ``sign`` -1 P(Y <= y)."""
+        df, location, scale = self.parameters
+        near = self._by_scipy("sf" if sign > 0.0 else "cdf", y)
+        with np.errstate(all="ignore"):
+            log_distance = np.log(np.abs(y - location)) - np.log(scale) - 0.5 * np.log(df)
+            far = np.exp(self._log_tail(log_distance))
+        return np.where(log_distance < math.log(FAR_TAIL), near, np.where(sign * (y - location) > 0.0, far, 1.0 - far))
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        return self._tail(y, -1.0)
+
+    def above(self, y: np.ndarray) -> np.ndarray:
+        return self._tail(y, 1.0)
+
+    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        df, location, scale = self.parameters
+        near, _ = super().bracket(q)
+        # the distance r with `_log_tail` equal to the log of the smaller tail
+        with np.errstate(all="ignore"):
+            log_distance = (self._log_tail(np.zeros(len(df))) - math.log(min(q, 1.0 - q))) / df
+            far = location + math.copysign(1.0, q - 0.5) * scale * np.sqrt(df) * np.exp(log_distance)
+        y = np.where(log_distance < math.log(FAR_TAIL), near, far)
+        return y, y
 
     def _by_scipy(self, name: str, *arguments: Any) -> np.ndarray:
         if np.isinf(self.parameters[0]).all():
@@ -287,6 +330,7 @@ class NegativeBinomial(Distributions):
         shape, rate = self.parameters
         n = np.maximum(np.floor(y), 0.0) + 1.0
         tail = np.where(n < LARGEST_COUNT, betainc(shape, n, rate / (1.0 + rate)), gammainc(shape, rate * n))
+        tail = np.where(rate > POISSON_RATE, gammaincc(n, shape / rate), tail)
         return np.where(y < 0.0, 0.0, tail)
 
     def above(self, y: np.ndarray) -> np.ndarray:
@@ -295,6 +339,7 @@ class NegativeBinomial(Distributions):
         tail_of_few = betainc(n, shape, 1.0 / (1.0 + rate))
         tail = np.where(rate > 1.0, tail_of_few, betaincc(shape, n, rate / (1.0 + rate)))
         tail = np.where(n < LARGEST_COUNT, tail, gammaincc(shape, rate * n))
+        tail = np.where(rate > POISSON_RATE, gammainc(n, shape / rate), tail)
         return np.where(y < 0.0, 1.0, tail)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:

@@ -19,9 +19,10 @@ from ...core.checks import read_numbers, refuse_labels, set_field
 from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
+from ...table.coding import LARGEST_FLOAT
 from .base import KNOWN_NORMAL, NORMAL, ROUNDING_FRACTION, SHARED_NORMAL, Leaf, Target, Theta
 from .custom import read_x_columns
-from .distributions import Distributions, StudentT, log_gamma_ratio
+from .distributions import SMALLEST_NORMAL, Distributions, StudentT, log_gamma_ratio
 
 
 class NormalLeaf(Leaf):
@@ -172,11 +173,11 @@ class NormalInverseGamma(_UnknownVariance):
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
         _, kn, an, bn = self._posterior(stats, target)
-        return StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn * (kn + 1.0) / (an * kn)))
+        return StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn / an * (1.0 + 1.0 / kn)))
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         _, kn, an, bn = self._posterior(stats, target)
-        return [StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn / (an * kn)))]
+        return [StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn / an / kn))]
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         mn, kn, an, bn = self._posterior(stats, target)
@@ -184,7 +185,13 @@ class NormalInverseGamma(_UnknownVariance):
 
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
         _, _, an, bn = self._posterior(stats, target)
-        return bn / rng.gamma(an)
+        return draw_inverse_gamma(rng, an, bn)
+
+
+def draw_inverse_gamma(rng: Generator, a: Any, b: Any) -> Any:
+    """Draw from InverseGamma(a, b); a number beyond all floats becomes the largest one."""
+    with np.errstate(over="ignore"):
+        return np.minimum(b / np.maximum(rng.gamma(a), SMALLEST_NORMAL), LARGEST_FLOAT)
 
 
 def log_student_density(
@@ -358,7 +365,7 @@ class NormalSharedVariance(_UnknownVariance):
 
     def for_one_tree(self, rng: Generator) -> NormalKnownVariance:
         """Return the leaf model with a shared variance drawn from its prior."""
-        return self.with_variance(self.b0 / rng.gamma(self.a0))
+        return self.with_variance(draw_inverse_gamma(rng, self.a0, self.b0))
 
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
         """Return an and bn, (m,) each, of the posterior InverseGamma(an, bn) of the variance of each node's tree."""
@@ -382,7 +389,7 @@ class NormalSharedVariance(_UnknownVariance):
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
         an = self.a0 + stats[:, 0].sum() / 2.0
         bn = self.b0 + self.misfit(stats, target).sum() / 2.0
-        return np.full(len(stats), bn / rng.gamma(an))
+        return np.full(len(stats), draw_inverse_gamma(rng, an, bn))
 
     def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
         n, misfit = stats[:, 0], self.misfit(stats, target).sum()
@@ -610,7 +617,7 @@ class NormalLinear(Leaf):
         weight, then the sums that `_posterior` reads.
         """
         posterior = self._posterior(stats[:, 1:])
-        sigma = np.sqrt(posterior.bn / rng.gamma(posterior.an))
+        sigma = np.sqrt(draw_inverse_gamma(rng, posterior.an, posterior.bn))
         deviation = solve_upper(posterior.root, rng.standard_normal(posterior.mean.shape))
         return posterior.mean + sigma[:, None] * deviation, sigma
 

@@ -15,11 +15,15 @@ from ...core import portable
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import register_class
+from ...table.coding import LARGEST_FLOAT
 from ...table.values import is_missing
 from ...table.words import count_text, rounded_text, rounded_texts
 from .base import MIN_VARIANCE, Target, Theta, refuse_rows
 from .counts import ExposedLeaf
-from .distributions import Distributions, log_gamma_ratio
+from .distributions import SMALLEST_NORMAL, Distributions, log_gamma_ratio
+
+LARGEST_LOG = 700.0
+"""Largest log of a time, and minus that of the smallest one, so that neither overflows or underflows."""
 
 
 class SurvivalLeaf(ExposedLeaf):
@@ -71,8 +75,18 @@ class SurvivalLeaf(ExposedLeaf):
             raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
         if self.rate is None and total < MIN_VARIANCE and target.weights.any():
             raise ValueError(f"y is too small: its times to the power k={self.k:g} add up to {total:.1g}; rescale y.")
-        rate = shape * (total if total > 0.0 else 1.0) / (n_events if n_events > 0.0 else 1.0)
-        return self.with_defaults(shape=shape, rate=rate)
+        leaf = self.with_defaults(shape=shape, rate=shape * (total or 1.0) / (n_events or 1.0))
+        # the logs of the smallest and the largest scale of the times of a cell, without and with the mean of its times
+        power = 1.0 / self.k
+        ends = power * math.log(leaf.rate), power * math.log(leaf.rate + total) + math.lgamma(1.0 + power)
+        ends = (ends[0], ends[1] + max(0.0, math.lgamma(leaf.shape - power) - math.lgamma(leaf.shape)))
+        if ends[0] < -LARGEST_LOG or ends[1] > LARGEST_LOG:
+            raise ValueError(
+                f"k={self.k:g} with shape={leaf.shape:g}, rate={leaf.rate:g} and these y gives times of the order of "
+                f"10^{(ends[0] if ends[0] < -LARGEST_LOG else ends[1]) / math.log(10.0):.0f}, but the largest is "
+                f"10^{LARGEST_LOG / math.log(10.0):.0f}, the smallest its inverse; rescale y, or give a larger k."
+            )
+        return leaf
 
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return shape and rate, (m,) each, of the gamma posterior of lambda in cells with ``stats`` (m, n_stats)."""
@@ -99,7 +113,7 @@ class SurvivalLeaf(ExposedLeaf):
     def survival_given(self, rates: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return P(time > t) (n, m) given each lambda in ``rates`` (n,), for each t in ``times`` (m,)."""
         with np.errstate(over="ignore"):
-            return np.exp(-rates[:, None] * times**self.k)
+            return np.exp(-np.minimum(rates, LARGEST_FLOAT)[:, None] * times**self.k)
 
     def mean_survival(self, stats: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return P(time > t) (n, m) in cells with ``stats`` (n, n_stats) at ``times`` (m,), lambda integrated out."""
@@ -109,7 +123,8 @@ class SurvivalLeaf(ExposedLeaf):
 
     def median_given(self, rates: np.ndarray) -> np.ndarray:
         """Return the median time given each lambda in ``rates``, an array of any shape."""
-        return (math.log(2.0) / rates) ** (1.0 / self.k)
+        with np.errstate(over="ignore", divide="ignore"):
+            return (math.log(2.0) / rates) ** (1.0 / self.k)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         n_events, total = sums[0], sums[1]
@@ -149,7 +164,9 @@ class SurvivalLeaf(ExposedLeaf):
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         shape, rate = self._posterior(stats)
-        return (rng.gamma(shape) / rate,)
+        # a gamma number of a tiny shape may underflow
+        with np.errstate(over="ignore"):
+            return (np.minimum(np.maximum(rng.gamma(shape), SMALLEST_NORMAL) / rate, LARGEST_FLOAT),)
 
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         rate = parameters[0] * (1.0 if rows is None else self.exposures(target)[rows])

@@ -20,18 +20,21 @@ from ..trees.credible_set import CredibleSet, credible_set
 from ..trees.distances import evenly_spaced_integers, tree_ess
 from ..trees.paths import (
     ALL_ROWS,
+    Condition,
     beside_all_rows,
     condition_of,
     conditions_in_words,
     cut_words,
     interval_of_cut,
     path_to,
+    stats_of_units,
+    units_on_side,
 )
 from ..trees.shapes import MAX_CLASSES, Shape, or_missing, shapes, value_strips
 from ..trees.support import asdsf, support
 from . import words
 from .effects import feature_effects
-from .trees import CommonPaths, common_paths, ordering_log_posterior, trees_for_page
+from .trees import SMALLEST_FLOAT, CommonPaths, common_paths, ordering_log_posterior, trees_for_page
 from .words import MAX_NAME_LENGTH, truncate, with_signs
 
 N_DRAWS = 1000
@@ -236,13 +239,20 @@ def _path_rows(
     exact = None
     if truth is not None and truth._cells is not None:
         exact = truth._cells.path_probability(paths.parent, sampled.draws.cells.key[paths.cell])
-    condition = _last_conditions(sampled, paths)
-    conditions: list[str] = []
-    for parent, text in zip(paths.parent.tolist(), condition, strict=True):
+    model, condition, conditions = sampled.model, [ALL_ROWS], [ALL_ROWS]
+    # the units (merged rows) that satisfy the printed conditions, which are not those of one tree if cuts are joined
+    units = [np.ones(model.units.n_units, dtype=np.bool_)]
+    for i, parent in enumerate(paths.parent[1:].tolist(), 1):
+        last, text = _last_condition(sampled, paths, i)
+        condition.append(text)
         conditions.append(f"{conditions[parent]}, {text}" if parent > 0 else text)
+        units.append(units[parent] & units_on_side(model, last))
+    rows = np.array([model.weight_of_unit[is_inside].sum() for is_inside in units])
+    n_stats = sampled.draws.place_stats.shape[1]
+    stats = np.array([stats_of_units(model, is_inside, n_stats) for is_inside in units])
     feature = sampled.draws.distinct_trees.feature[paths.above].tolist()
     colour = [colours.index(k) if k in colours else N_COLORS for k in feature]
-    predictions = lines_of_cells(sampled.model, sampled.draws.place_stats[paths.node], MAX_SHOWN_CLASSES)
+    predictions = lines_of_cells(model, stats, MAX_SHOWN_CLASSES)
     top, bottom = icicle_ends(paths)
     return rows_of_columns(
         parent=paths.parent,
@@ -254,7 +264,7 @@ def _path_rows(
         mcse=paths.mcse,
         exact=exact,
         stops=paths.stops,
-        rows=paths.rows,
+        rows=rows / max(float(rows[0]), SMALLEST_FLOAT),
         value=[truncate(", ".join(lines), MAX_CONDITIONS_LENGTH) for lines in predictions],
         top=top,
         bottom=bottom,
@@ -266,23 +276,20 @@ def has_path_probabilities(truth: TreeDistribution | None) -> bool:
     return truth is not None and truth._cells is not None
 
 
-def _last_conditions(sampled: Any, paths: CommonPaths) -> list[str]:
-    """Return the condition of the last split of each path, as text ("all rows" for path 0)."""
+def _last_condition(sampled: Any, paths: CommonPaths, i: int) -> tuple[Condition, str]:
+    """Return the condition of the last split of path ``i`` > 0, of joined cuts with their median, and its text."""
     trees, between, columns = sampled.draws.distinct_trees, sampled.draws.node_between, sampled.model.columns
-    out = [ALL_ROWS]
-    for i in range(1, len(paths.node)):
-        node, above, (middle, lower, upper) = int(paths.node[i]), int(paths.above[i]), paths.cut[i].tolist()
-        last = condition_of(trees, between, above, node == above + 1)
-        if lower < upper:
-            cut = beside_all_rows(sampled.model, last._replace(threshold=middle))
-            ends = interval_of_cut(sampled.model, last.feature, lower, upper)
-            text = f"{columns.names[last.feature]} {cut_words(columns, cut, ends)}"
-            text += " or missing" * (last.feature in columns.twins and last.missing_left == last.left)
-        else:
-            before = path_to(trees, between, int(sampled.draws.cells.tree_of_node[node]), above)
-            text = conditions_in_words(columns, [last], [one for _, one in before])
-        out.append(with_signs(text))
-    return out
+    node, above, (middle, lower, upper) = int(paths.node[i]), int(paths.above[i]), paths.cut[i].tolist()
+    last = condition_of(trees, between, above, node == above + 1)
+    if lower < upper:
+        last = beside_all_rows(sampled.model, last._replace(threshold=middle))
+        ends = interval_of_cut(sampled.model, last.feature, lower, upper)
+        text = f"{columns.names[last.feature]} {cut_words(columns, last, ends)}"
+        text += " or missing" * (last.feature in columns.twins and last.missing_left == last.left)
+    else:
+        before = path_to(trees, between, int(sampled.draws.cells.tree_of_node[node]), above)
+        text = conditions_in_words(columns, [last], [one for _, one in before])
+    return last, with_signs(text)
 
 
 def icicle_ends(paths: CommonPaths) -> tuple[np.ndarray, np.ndarray]:

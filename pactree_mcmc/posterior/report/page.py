@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...table.words import rounded_texts, shortened
+from ...table.words import count_text, rounded_texts, shortened
 from .effects import curves_in_boxes
 from .words import printable, probability_text, significant_digits, truncate, with_signs
 
@@ -48,6 +48,7 @@ def environment() -> Environment:
     out.filters |= {
         "cut": truncate,
         "number": significant_digits,
+        "count": count_text,
         "probability": probability_text,
         "nice": with_signs,
     }

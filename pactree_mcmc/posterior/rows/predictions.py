@@ -25,6 +25,8 @@ from ..laws import MAX_ROUNDING_PROBABILITY, RowLaw
 
 N_INTERVAL_DRAWS = 2000
 """Number of draws for the interval of a leaf model whose expectation has no posterior in closed form."""
+LARGEST_SQUARED = 1e150
+"""Largest number that is squared without scaling."""
 
 
 def predict_proba(post: TreeDistribution, X: Any) -> np.ndarray:
@@ -340,7 +342,7 @@ def predict_std_new_y(post: TreeDistribution, X: Any) -> np.ndarray:
     ValueError
         If the model is a classification, or X does not have the model's columns.
     """
-    return np.sqrt(mean_and_variance_of_new_y(post._rows, post.model.columns.numbers(X))[1])
+    return mean_and_std_of_new_y(post._rows, post.model.columns.numbers(X))[1]
 
 
 @documented
@@ -369,36 +371,52 @@ def predict_std_over_trees(post: TreeDistribution, X: Any) -> np.ndarray:
 def std_over_trees(rows: RowLaw, X: np.ndarray) -> np.ndarray:
     """Return the standard deviation over trees of predictions at rows of numbers X: (n, K) for classes, else (n,)."""
     # sd^2 = E[v^2] - E[v]^2 with means over trees of the value v of the leaf that the row reaches
+    scale = 1.0
     if rows.model.leaf.x_columns is not None:
         mean, square = rows.means_by_row(X)
     else:
         by_place = rows.place_values - rows.place_values[0]
+        scale = scale_of_squares(by_place)
+        by_place = by_place / scale
         mean, square = np.split(rows.average(X, np.hstack([by_place, by_place**2])), 2, axis=1)
-    std = np.sqrt(np.maximum(square - mean**2, 0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        std = scale * np.sqrt(np.maximum(square - mean**2, 0.0))
+    # a regression of a leaf may predict numbers whose squares overflow
+    std = np.where(np.isnan(std), np.inf, std)
     return std[:, 0] if rows.model.classes_ is None else std
 
 
-def mean_and_variance_of_new_y(rows: RowLaw, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance (n,) of a new y at rows of numbers X; the variance is infinite if that of a leaf is."""
+def scale_of_squares(values: np.ndarray) -> float:
+    """Return 1, or the size of the largest of the finite ``values`` if its square could overflow."""
+    largest = float(np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)).max(initial=0.0))
+    return largest if largest > LARGEST_SQUARED else 1.0
+
+
+def mean_and_std_of_new_y(rows: RowLaw, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation (n,) of a new y at rows of numbers X; infinite if that of a leaf is."""
     law, center = law_of_new_y(rows), rows.model.target.center
     if rows.model.leaf.x_columns is not None:
-        return _mean_and_variance_by_row(rows, law, X, center)
-    mean, variance = law.mean_and_variance()
-    is_infinite = np.isinf(variance)
-    square = np.where(is_infinite, 0.0, variance) + (mean - center) ** 2
+        return _mean_and_std_by_row(rows, law, X, center)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, variance = law.mean_and_variance()
+    is_infinite = ~np.isfinite(variance)
+    scale = scale_of_squares(mean - center)
+    square = np.where(is_infinite, 0.0, variance) / scale / scale + ((mean - center) / scale) ** 2
     out = rows.average(X, np.column_stack([mean - center, square, is_infinite]))
-    total_variance = np.maximum(out[:, 1] - out[:, 0] ** 2, 0.0)
-    return center + out[:, 0], np.where(out[:, 2] > MAX_ROUNDING_PROBABILITY, np.inf, total_variance)
+    std = scale * np.sqrt(np.maximum(out[:, 1] - (out[:, 0] / scale) ** 2, 0.0))
+    return center + out[:, 0], np.where(out[:, 2] > MAX_ROUNDING_PROBABILITY, np.inf, std)
 
 
-def _mean_and_variance_by_row(rows: RowLaw, law: Any, X: np.ndarray, center: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance (n,) of a new y, centred to lose fewer digits, if leaves use columns of X."""
-    mean, variance = np.empty(len(X)), np.empty(len(X))
+def _mean_and_std_by_row(rows: RowLaw, law: Any, X: np.ndarray, center: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation (n,) of a new y, centred to lose fewer digits, if leaves use columns of X."""
+    mean, std = np.empty(len(X)), np.empty(len(X))
     for block, mix in rows.reach(X):
         leaf_mean, leaf_variance = _laws_at(rows, law, X[block], mix).mean_and_variance()
         mean[block] = mix.mean(leaf_mean - center)
-        variance[block] = mix.mean(leaf_variance + (leaf_mean - center) ** 2) - mean[block] ** 2
-    return center + mean, np.maximum(variance, 0.0)
+        scale = scale_of_squares(leaf_mean - center)
+        square = mix.mean(leaf_variance / scale / scale + ((leaf_mean - center) / scale) ** 2)
+        std[block] = scale * np.sqrt(np.maximum(square - (mean[block] / scale) ** 2, 0.0))
+    return center + mean, std
 
 
 def law_of_new_y(rows: RowLaw) -> Any:
@@ -434,6 +452,9 @@ def quantiles_at(rows: RowLaw, law: Any, X: np.ndarray, q: Any, exposures: np.nd
             laws = law.take(first[mix.place])
         for j, fraction in enumerate(fractions.ravel().tolist()):
             out[block, j] = mix.quantile(laws, fraction)[mixture_of_row]
+    # quantiles of nearby probabilities may be equal, and then differ by rounding
+    order = np.argsort(fractions.ravel(), kind="stable")
+    out[:, order] = np.maximum.accumulate(out[:, order], axis=1)
     return out[:, 0] if fractions.ndim == 0 else out
 
 

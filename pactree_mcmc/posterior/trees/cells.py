@@ -246,6 +246,12 @@ def _number_pairs_into(number: np.ndarray, first_row: np.ndarray, table: np.ndar
 
 def checked_divergence(difference: float, size: float) -> float:
     """Return ``difference``, a Kullback-Leibler divergence in nats, or 0 if rounding has made it negative."""
+    # the terms of the difference, of ``size`` nats, consist of probabilities with a relative error of size * 1e-15
+    if 1e-15 * size**2 > 1.0:
+        raise ValueError(
+            f"the divergence from the prior is a difference of terms of {size:.1e} nats, whose rounding errors may "
+            "exceed one nat; rescale sample_weight or y, or give a larger variance."
+        )
     if not difference >= -1e-9 * max(1.0, size):
         raise RuntimeError(
             f"the divergence from the prior came out as {difference} nats, but divergences are not negative: unless "

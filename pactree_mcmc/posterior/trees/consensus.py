@@ -10,7 +10,6 @@ than half of the trees are both in some tree, and are nested or disjoint there.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +32,7 @@ from .paths import (
     conditions_in_words,
     interval_of_cut,
     path_to,
+    stats_of_units,
     units_on_side,
 )
 from .shapes import weighted_quantiles
@@ -140,8 +140,8 @@ def consensus_tree(
     Notes
     -----
     Two cells that are each in more than half of the trees are both in some tree, so they are nested or disjoint.
-    Conditions and predictions of joined cells are those of the most probable tree that has the cell, and rows are
-    the mean. The cost is that of `support`.
+    Conditions of joined cells are those of the most probable tree that has the cell; rows and predictions are those
+    of the training rows that satisfy the conditions. The cost is that of `support`.
 
     Examples
     --------
@@ -175,21 +175,22 @@ def consensus_tree(
     # the conditions from the root to each node, parents first, and the units (merged rows) that satisfy them
     conditions: list[list[Condition]] = [[]]
     masks = [np.ones(model.units.n_units, dtype=np.bool_)]
-    # True if the conditions are not those of one cell, since trees have other cuts there
-    is_rule = np.zeros(len(order), dtype=np.bool_)
+    # True if the conditions are not those of one cell: trees have other cuts there, or rows that are not compared
+    is_rule = np.full(len(order), sampled.cells.n_rows < sampled.cells.all_rows)
+    is_rule[0] = False
     for place, (i, parent_number) in enumerate(zip(order[1:].tolist(), parent_place[1:].tolist(), strict=True), 1):
         is_joined = groups.is_joined[members[[parent[i], i]]]
-        is_rule[place] = is_joined.any() or is_rule[parent_number]
+        is_rule[place] |= is_joined.any() or is_rule[parent_number]
         path = [beside_all_rows(model, one) for one in paths[i]] if is_rule[place] else paths[i]
         cuts = _cut_intervals(sampled, pairs[i]) if is_joined.any() else {}
         texts.append(conditions_in_words(model.columns, path, conditions[parent_number], cuts))
         conditions.append(conditions[parent_number] + path)
         depth[place] = depth[parent_number] + 1
-        if groups.is_joined.any():
+        if groups.is_joined.any() or is_rule[place]:
             masks.append(np.logical_and.reduce([masks[parent_number], *(units_on_side(model, one) for one in path)]))
         if is_rule[place]:
             rows[place] = model.weight_of_unit[masks[place]].sum()
-            stats[place] = replace(model.root_cell(), index=np.flatnonzero(masks[place])).stats(stats.shape[1])
+            stats[place] = stats_of_units(model, masks[place], stats.shape[1])
     in_children = np.bincount(parent_place[1:], weights=rows[1:], minlength=len(order))
     rest = np.where(in_children > 0.0, np.maximum(rows - in_children, 0.0), 0.0)
     for place in np.unique(parent_place[is_rule]).tolist():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -84,6 +85,11 @@ def units_on_side(model: TreeModel, condition: Condition) -> np.ndarray:
             goes_left = np.full(len(values), not condition.missing_left)
         goes_left[is_missing] = condition.missing_left
     return goes_left if condition.left else ~goes_left
+
+
+def stats_of_units(model: TreeModel, is_inside: np.ndarray, n_stats: int) -> np.ndarray:
+    """Return the statistics (n_stats,) of a cell with the units for which ``is_inside`` (n_units,) is True."""
+    return replace(model.root_cell(), index=np.flatnonzero(is_inside)).stats(n_stats)
 
 
 def conditions_in_words(

@@ -11,14 +11,14 @@ import numpy as np
 from ...core.checks import Seed, central_fractions, check_count
 from ...core.texts import limited_lines, with_short_repr
 from ...model.model import words_of_cells
-from ...table.words import categories_text, rounded_text, rounded_texts, shortened
+from ...table.words import categories_text, count_text, rounded_texts, shortened
 from ...tree.arrays import LEAF, iterate_nodes, node_depths
 from ...tree.tree import Tree
 from ..convergence import caveat_of
 from ..distribution import TreeDistribution, documented, draws_of, refuse_other_leaves
 from ..draws import Draws
 from ..rows.predictions import credible_interval_of_nodes
-from .paths import Condition, beside_all_rows, condition_of, cut_words, interval_of_cut, units_on_side
+from .paths import Condition, beside_all_rows, condition_of, cut_words, interval_of_cut, stats_of_units, units_on_side
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,10 +53,11 @@ class Shape(NamedTuple):
     """
     leaves: pd.DataFrame
     """One line for each leaf, of a classification for each leaf and ``class``: ``node``, ``rows`` (number of training
-    rows that the cuts in ``splits`` send there, counted with their weights),
-    ``mean`` and the credible interval ``lower`` to ``upper`` of the expectation of y, or of the class probability.
-    If the prediction of a leaf depends on columns of X, the only other column is ``words``: the prediction of ``tree``
-    as text, such as ``y = 1.2 + 3.4 x0``. There are no other columns either if leaves predict nothing.
+    rows that the splits in ``words`` of ``splits`` send there, counted with their weights), ``mean``, the prediction of
+    a leaf with these rows, and the credible interval ``lower`` to ``upper``, over the trees of the shape, of the
+    expectation of y, or of the class probability. If the prediction of a leaf depends on columns of X, the only other
+    column is ``words``: the prediction of a leaf with these rows as text, such as ``y = 1.2 + 3.4 x0``. There are no
+    other columns either if leaves predict nothing.
     """
 
     def format(self) -> str:
@@ -277,8 +278,7 @@ def _describe_shape(
     weight = draws.weight_of_tree[trees] / draws.weight_of_tree[trees].sum()
     best = int(trees[np.argmax(draws.order_key_of_tree[trees])])
     splits = _table_of_splits(draws, numbers, nodes, weight, coverage)
-    rows = _rows_of_rules(draws, numbers, splits, nodes, weight) if len(trees) > 1 else None
-    leaves = _table_of_leaves(draws, nodes, weight, coverage, numbers.nodes[best], rows)
+    leaves = _table_of_leaves(draws, nodes, weight, coverage, _units_of_leaves(draws, numbers, splits, nodes, weight))
     return Shape(probability, by_chain, len(trees), draws.distinct_tree(best), splits, leaves)
 
 
@@ -321,17 +321,17 @@ def _table_of_splits(
     return pd.DataFrame(lines, columns=names).set_index("node")
 
 
-def _rows_of_rules(
+def _units_of_leaves(
     draws: Draws, numbers: ShapeNumbers, splits: pd.DataFrame, nodes: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
-    """Return the weight (n_leaves,) of the training rows that the printed splits of a shape send to each leaf."""
+) -> list[np.ndarray]:
+    """Return for each leaf of a shape the units (merged rows) that the printed splits send there, (n_units,) bool."""
     model, trees = draws.model, draws.distinct_trees
     is_leaf = trees.feature[nodes[0]] == LEAF
-    rows, masks = [], [np.ones(model.units.n_units, dtype=np.bool_)]
+    units, masks = [], [np.ones(model.units.n_units, dtype=np.bool_)]
     for j in range(len(is_leaf)):
         here = masks.pop()
         if is_leaf[j]:
-            rows.append(model.weight_of_unit[here].sum())
+            units.append(here)
             continue
         k = int(trees.feature[nodes[0, j]])
         line, categories = splits.loc[j], -1
@@ -340,7 +340,7 @@ def _rows_of_rules(
         missing_left = k in model.columns.twins and line["missing_left"] >= 0.5
         left = units_on_side(model, Condition(k, float(line["cut"]), categories, bool(missing_left), True))
         masks += [here & ~left, here & left]
-    return np.array(rows)
+    return units
 
 
 def _most_probable_categories(numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray) -> tuple[int, float]:
@@ -354,28 +354,25 @@ def _most_probable_categories(numbers: ShapeNumbers, nodes: np.ndarray, weight: 
 
 def or_missing(probability: float) -> str:
     """Return what follows the condition of the left side of a split, given P(missing values go left)."""
-    if probability < 1.0 - CERTAIN:
+    # the printed rule, whose rows are counted, sends them to the more probable side
+    if probability < 0.5:
         return ""
     return " or missing" + ("" if probability > CERTAIN else f" ({probability:.2f})")
 
 
 def _table_of_leaves(
-    draws: Draws,
-    nodes: np.ndarray,
-    weight: np.ndarray,
-    coverage: float,
-    best: np.ndarray,
-    rows: np.ndarray | None,
+    draws: Draws, nodes: np.ndarray, weight: np.ndarray, coverage: float, units: list[np.ndarray]
 ) -> pd.DataFrame:
-    """Return the table ``Shape.leaves``, predictions with intervals, of m trees of one shape with ``weight`` (m,)."""
+    """Return the table ``Shape.leaves`` of m trees with ``weight`` (m,), given the ``units`` of each leaf's rule."""
     import pandas as pd
 
     model, leaves = draws.model, np.flatnonzero(draws.distinct_trees.feature[nodes[0]] == LEAF)
-    rows = draws.node_rows[nodes[0, leaves]] if rows is None else rows
+    rows = np.array([model.weight_of_unit[is_inside].sum() for is_inside in units])
+    stats = np.array([stats_of_units(model, is_inside, draws.place_stats.shape[1]) for is_inside in units])
     if not model.leaf.predicts or model.leaf.x_columns is not None:
-        texts = words_of_cells(model, draws.place_stats[best[leaves]]) if model.leaf.predicts else None
+        texts = words_of_cells(model, stats) if model.leaf.predicts else None
         return pd.DataFrame({"node": leaves, "rows": rows} | ({} if texts is None else {"words": texts}))
-    mean = np.einsum("t,tld->ld", weight, draws.place_values[nodes[:, leaves]])
+    mean = np.asarray(model.leaf.value(stats, model.target))
     if model.leaf.has_expectation:
         ends = credible_interval_of_nodes(draws, nodes[:, leaves], weight, coverage)
     else:
@@ -408,7 +405,7 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) 
 
 def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
     """Return ``leaf``, the lines of ``Shape.leaves`` on one leaf, as text."""
-    rows = f"({rounded_text(float(leaf['rows'].iloc[0]), 3)} rows)"
+    rows = f"({count_text(float(leaf['rows'].iloc[0]))})"
     if "mean" not in leaf:
         return f"leaf {leaf['words'].iloc[0]} {rows}" if "words" in leaf else f"leaf {rows}"
     reported = leaf.loc[[leaf["mean"].idxmax()]] if is_binary else leaf
