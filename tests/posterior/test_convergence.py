@@ -11,7 +11,8 @@ from pactree_mcmc.files.calls import call_record
 from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import caveat_of, check_convergence, short_diagnosis
 from pactree_mcmc.posterior.ess import ConvergenceWarning, rhat
-from pactree_mcmc.posterior.trees.cells import distinguishable_rows, training_points
+from pactree_mcmc.posterior.trees.cells import distinguishable_rows
+from pactree_mcmc.posterior.trees.distances import evenly_spaced_integers
 from tests.problems.runs import course_of_teams
 
 pd = pytest.importorskip("pandas")
@@ -331,7 +332,7 @@ def test_a_disagreement_about_three_rows_is_seen(n):
     assert expected == set(names[diagnostics.failed & (diagnostics.group == "predictions")].tolist())
     assert expected == {line.split(":")[0] for line in check_convergence(post) if line.startswith("prediction at")}
     # as it was
-    few = training_points(model, 50)[0]
+    few = evenly_spaced_integers(model.n_rows, 50)
     assert not {f"prediction at row {row}" for row in few.tolist()} & expected
 
 

@@ -1,11 +1,15 @@
 """Rows count with their weights, not with their exposures and not as one, in both engines."""
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots.many_trees import _tree_edges
+from pactree_mcmc.posterior.rows.dependence import partial_dependence, rows_to_average
+from pactree_mcmc.posterior.trees.distances import typical_values
 
 RNG = np.random.default_rng(8)
 N = 60
@@ -82,3 +86,61 @@ def test_a_weight_of_k_counts_as_k_rows_in_a_forest():
     posts = [pt.posterior_from_trees(m, trees) for m in (model, long)]
     one, other = (_tree_edges(post.draws, np.arange(post.draws.n_distinct_trees)).ends for post in posts)
     assert one == pytest.approx(other)
+
+
+FEW = slice(0, 16)
+TIMES_THERE = 1 + np.arange(16) % 3
+REPEATED = np.repeat(np.arange(16), TIMES_THERE)
+
+
+def weighted_and_repeated(leaf):
+    """Return the model of 16 rows with weights 1 to 3, and that of as many copies of each."""
+    y, build = LEAVES[leaf]
+    parts = {"split_prior": CUTS["grid"](), "tree_prior": pt.ChipmanPrior(max_depth=2), "leaf": build()}
+    weighted = pt.TreeModel(X[FEW], y[FEW], sample_weight=TIMES_THERE.astype(float), **parts)
+    return weighted, pt.TreeModel(X[FEW][REPEATED], y[FEW][REPEATED], **parts)
+
+
+@pytest.mark.parametrize("leaf", ["numbers", "labels", "a regression"])
+def test_a_weight_of_k_counts_as_k_rows_in_partial_dependence(leaf):
+    effects = []
+    for model in weighted_and_repeated(leaf):
+        rows = rows_to_average(model, None, 60)
+        effects.append(partial_dependence(exact.solve(model, progress=False), 0, rows, 0.9, 50, 1, 50, [0]))
+    one, other = effects
+    for part in ("mean", "lower", "upper"):
+        assert getattr(one, part) == pytest.approx(getattr(other, part), abs=1e-9)
+    assert np.abs(one.mean - one.by_row.mean(axis=1)).max() > 1e-6
+
+
+def test_a_weight_of_k_counts_as_k_rows_in_typical_values_and_pictures():
+    table, weight = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [7.0, 2.0], [np.nan, 2.0]]), [1, 1, 1, 4, 9]
+    X = pd.DataFrame({"a": table[:, 0], "g": np.array(["u", "v", "w"])[table[:, 1].astype(int)]})
+    for split_prior, median in ((pt.LocalCuts(), 7.0), (pt.GridCuts([[0.5], None]), np.inf)):
+        model = pt.TreeModel(X, np.arange(5.0), sample_weight=weight, split_prior=split_prior, missing="branch")
+        assert typical_values(model, 60).tolist() == [median, 2.0]
+    one, other = weighted_and_repeated("numbers")
+    assert typical_values(one, 60).tolist() == typical_values(other, 60).tolist()
+    pictures = [pt.plots.plot_partial_dependence(exact.solve(m, progress=False), (0, 1)) for m in (one, other)]
+    means = [np.asarray(axes.collections[0].get_array()).ravel() for axes in pictures]
+    plt.close("all")
+    assert means[0] == pytest.approx(means[1], abs=1e-9)
+
+
+def test_a_weight_of_k_counts_as_k_rows_in_the_error_of_an_estimator():
+    errors, draws = [], np.array([[0, 1, 0, 0, 1, 0, 0, 1], [1, 1, 0, 1, 1, 1, 0, 1]])
+    trees = [pt.Tree([0, -1, -1], [cut, 0.0, 0.0], [1, 0, 0], [2, 0, 0]) for cut in (0.5, 2.5)]
+    for model in weighted_and_repeated("numbers"):
+        estimator = pt.BayesianTreeRegressor()
+        estimator.posterior_ = pt.posterior_from_trees(model, trees, draws)
+        estimator._set_error_and_counts(independent=False)
+        errors.append(estimator.monte_carlo_error_)
+    assert errors[0] == pytest.approx(errors[1], rel=1e-9) and errors[0] > 0.0
+
+
+def test_a_regression_in_the_leaves_standardises_columns_by_the_weights_of_their_rows():
+    one, other = weighted_and_repeated("a regression")
+    assert one.leaf.centers == pytest.approx(other.leaf.centers, rel=1e-12)
+    assert one.leaf.scales == pytest.approx(other.leaf.scales, rel=1e-12)
+    evidences = [exact.solve(model, progress=False).log_evidence for model in (one, other)]
+    assert evidences[0] == pytest.approx(evidences[1], abs=1e-9)

@@ -28,7 +28,7 @@ from ...posterior.rows.dependence import (
 from ...posterior.rows.predictions import std_over_trees
 from ...posterior.rows.survival import Survival
 from ...posterior.sampled import posterior_from_trees
-from ...posterior.trees.distances import evenly_spaced_integers
+from ...posterior.trees.distances import evenly_spaced_integers, typical_values
 from ...table.values import category_codes
 from ...table.words import DURATION, NUMBER, TRUTH, count_text, shortened, value_text
 from ...tree.tree import Tree, match_columns
@@ -82,7 +82,7 @@ def plot_surface(
     label : optional
         As for `plot_partial_dependence`.
     at : mapping of names or indices to values, optional
-        Values of the other features. Default: the median training value, or the most frequent category.
+        Values of the other features. Default: the median training value, or the most frequent category, by weight.
     points : bool, optional
         Draw up to 1,000 training rows, in the colours of the surface, or white over the spread. Default: only if there
         are no other features.
@@ -223,14 +223,8 @@ def feature_pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
 
 def _fixed_values(model: TreeModel, pair: tuple[int, int], given_values: Mapping[Any, Any] | None) -> np.ndarray:
     """Return a number for each feature, (p,): that in ``given_values``, or the median or most frequent category."""
-    rows = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS))
-    out = np.empty(model.n_features)
-    for k in range(model.n_features):
-        column = rows[np.isfinite(rows[:, k]), k]
-        if model.columns.is_nominal[k]:
-            out[k] = np.argmax(np.bincount(column.astype(np.int64)))
-        else:
-            out[k] = np.quantile(column, 0.5, method="lower") if len(column) else 0.0
+    out = typical_values(model, MAX_DRAWN_ROWS)
+    out[np.isnan(out)] = 0.0
     for name, value in (given_values or {}).items():
         k = style.feature_number(model, name)
         if k in pair:
@@ -327,7 +321,7 @@ def plot_partial_dependence(
     label : optional
         Class whose probability is shown, by default the last one.
     X : table of shape (n, p), optional
-        Rows to average over. Default: up to 60 training rows, evenly spaced in the table.
+        Rows to average over. Default: up to 60 training rows, evenly spaced in the table, with their weights.
     individual : int, default 0
         Number of these rows whose own predictions are drawn too, as thin lines: individual conditional expectation
         (Goldstein et al. 2015). Lines that are not parallel show an interaction. Not for two features.
@@ -369,18 +363,18 @@ def plot_partial_dependence(
     if check_count("individual", individual, 0) and is_pair:
         raise ValueError(f"individual={individual} is given, but curves are of one feature; leave it out.")
     central_fractions(coverage)
-    rows = rows_to_average(model, X, MAX_DEPENDENCE_ROWS)
+    rows, fraction = averaged = rows_to_average(model, X, MAX_DEPENDENCE_ROWS)
     ax = style.axes_or_new(ax, 5.4 if is_pair else 5.0, 4.2 if is_pair else 3.4)
     value, over = value_label(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
     if len(pair) == 2:
         refuse_other_leaves(posterior)
         trees = spaced_trees(draws_of(posterior, n_trees, rng), n_trees)
         plane = feature_plane(model, pair, rows, trees, MAX_PIECES_OF_PAIR)
-        mean = posterior._rows.values(plane.rows)[:, column].reshape(-1, len(rows)).mean(axis=1)
+        mean = posterior._rows.values(plane.rows)[:, column].reshape(-1, len(rows)) @ fraction
         draw_surface(ax, plane, mean, value, "viridis", (None, None))
         style.set_title(ax, f"prediction averaged over {over}")
         return ax
-    dependence = partial_dependence(posterior, pair[0], rows, coverage, n_trees, rng, MAX_PIECES, [column])
+    dependence = partial_dependence(posterior, pair[0], averaged, coverage, n_trees, rng, MAX_PIECES, [column])
     axis, mean, low, high = dependence.axis, dependence.mean[:, 0], dependence.lower[:, 0], dependence.upper[:, 0]
     curves = dependence.by_row[:, evenly_spaced_integers(len(rows), individual), 0]
     _draw_curves(ax, axis, mean, low, high, curves)

@@ -47,7 +47,7 @@ from ...posterior.rows.predictions import (
     std_over_trees,
 )
 from ...posterior.sampled import SampledPosterior, values_se
-from ...posterior.trees.cells import training_points
+from ...posterior.trees.distances import evenly_spaced_integers, weighted_quantile, weights_of_rows
 from ...posterior.trees.features import fractions
 from ...table.reader import Table, as_frame, holds_categories, is_frame
 from ...table.validation import read_column, read_data
@@ -385,13 +385,15 @@ class BayesianTree(BaseEstimator):
         self.split_counts_ = post.draws.weight_of_tree @ post.draws.split_counts_of_tree
         self.monte_carlo_error_ = math.nan
         if independent or post.n_chains > 1:
-            points = training_points(post.model, MAX_ERROR_ROWS)[1]
+            rows = evenly_spaced_integers(post.model.n_rows, MAX_ERROR_ROWS)
+            points = post.model.row_numbers(rows)
             if independent:
                 std = std_over_trees(post.draws, points).reshape(len(points), -1)
                 of_row = std / np.sqrt(post.draws.tree_of_draw.size)
             else:
                 of_row = values_se(post.draws, points)
-            error = float(np.quantile(of_row.max(axis=1), ERROR_QUANTILE))
+            weight = weights_of_rows(post.model.target.weights[rows])
+            error = float(weighted_quantile(of_row.max(axis=1), weight, ERROR_QUANTILE))
             self.monte_carlo_error_ = error / float(np.sqrt(post.model.target.variance))
 
     @property

@@ -482,10 +482,11 @@ def linear_score(s: Any, n: int, params: Any) -> float:
 class NormalLinear(Leaf):
     """A linear regression of y on some columns of X in each leaf; coefficients and variance integrated out.
 
-    Within a leaf ``y = m0 + c0 + c1 z1 + ... + noise``, where z are the chosen columns, standardised by their means and
-    standard deviations in the training table. ``sigma2 ~ InverseGamma(a0, b0)``, ``c0 ~ Normal(0, sigma2 / k0)``, ``cj
-    ~ Normal(0, sigma2 / k1)``. With the rows ``f = (1, z)`` of a cell as F, r = y - m0, ``L = diag(k0, k1, ...) + F'F``
-    and ``bn = b0 + (r'r - r'F L^-1 F'r) / 2`` (Gelman et al. 2013, section 14.8; Chipman, George and McCulloch 2002)
+    Within a leaf ``y = m0 + c0 + c1 z1 + ... + noise``, where z are the chosen columns, standardised by their weighted
+    means and standard deviations in the training table. ``sigma2 ~ InverseGamma(a0, b0)``, ``c0 ~ Normal(0, sigma2 /
+    k0)``, ``cj ~ Normal(0, sigma2 / k1)``. With the rows ``f = (1, z)`` of a cell as F, r = y - m0, ``L = diag(k0, k1,
+    ...) + F'F`` and ``bn = b0 + (r'r - r'F L^-1 F'r) / 2`` (Gelman et al. 2013, section 14.8; Chipman, George and
+    McCulloch 2002)
 
     ``score = log Gamma(a0 + n/2) - log Gamma(a0) + a0 log b0 - (a0 + n/2) log bn - n/2 log(2 pi)
     + log |diag(k0, k1, ...)| / 2 - log |L| / 2``.
@@ -500,7 +501,8 @@ class NormalLinear(Leaf):
         By default set from the data: ``m0`` the mean of y; ``k0 = 1/4``, ``k1 = 1`` and ``a0 = 3/2``; ``b0 = a0 *
         var(y) / 4``.
     centers, scales : sequence of float, optional
-        The means and standard deviations by which the columns are standardised. Default: those of the training table.
+        The means and standard deviations by which the columns are standardised. Default: those of the training table,
+        whose rows count with their weights.
 
     Raises
     ------
@@ -552,14 +554,18 @@ class NormalLinear(Leaf):
         return self.columns
 
     def resolve(self, target: Target) -> Self:
-        spread = target.regressors.std(axis=0)
+        # rows count with their weights
+        fraction, columns = target.weights / target.weights.sum(), target.regressors.T
+        centers = np.array([portable.weighted_sum(fraction, column) for column in columns])
+        deviations = (columns - centers[:, None]) ** 2
+        spread = np.sqrt([portable.weighted_sum(fraction, column) for column in deviations])
         return self.with_defaults(
             m0=target.center,
             k0=0.25,
             k1=1.0,
             a0=1.5,
             b0=lambda leaf: leaf.a0 * target.prior_variance / 4.0,
-            centers=target.regressors.mean(axis=0),
+            centers=centers,
             scales=np.where(spread > 0.0, spread, 1.0),
         )
 

@@ -20,7 +20,7 @@ from ..ess import rhat_and_ess_by_tree
 from ..laws import has_values_by_leaf
 from ..trees.cells import MAX_ROWS
 from ..trees.credible_set import CredibleSet
-from ..trees.distances import evenly_spaced_integers
+from ..trees.distances import evenly_spaced_integers, typical_values
 from ..trees.shapes import weighted_quantiles
 from .words import MAX_NAME_LENGTH, truncate, unit_words
 
@@ -409,16 +409,13 @@ def _split_content(sampled: Draws, feature: int, node: int) -> list[Any]:
 def _typical_row(sampled: Draws, features: np.ndarray) -> list[Any]:
     """Return a typical row as values of these ``features``, with which the form of the page starts."""
     model = sampled.model
-    numbers = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_ROWS))
-    out: list[Any] = []
-    for k in features.tolist():
-        column = numbers[~np.isnan(numbers[:, k]), k]
-        if model.columns.categories[k] is not None:
-            out.append(int(np.bincount(column[column >= 0.0].astype(np.int64)).argmax()))
-        elif len(column) == 0:
+    values, out = typical_values(model, MAX_ROWS), []
+    for k, median in zip(features.tolist(), values[features].tolist(), strict=True):
+        if np.isnan(median):
             out.append(None)
+        elif model.columns.categories[k] is not None:
+            out.append(int(median))
         else:
-            median = float(np.quantile(column, 0.5, method="inverted_cdf"))
             if np.isinf(median):
                 # the model knows of such rows only that they are above the last cut
                 cuts = np.append(model.scales[k].cuts, 0.0)

@@ -13,7 +13,7 @@ from ...table.words import NUMBER, Kind, label_words
 from ...tree.tree import Tree
 from ..distribution import TreeDistribution, draws_of, refuse_other_leaves
 from ..draws import Draws
-from ..trees.distances import evenly_spaced_integers
+from ..trees.distances import evenly_spaced_integers, weights_of_rows
 from .predictions import draw_predictions, trees_of_spaced_draws
 
 MAX_AXIS_ROWS = 1000
@@ -38,6 +38,15 @@ class FeatureAxis(NamedTuple):
     """Kind of the values of an ordered feature: numbers, dates, levels, ..."""
 
 
+class AveragedRows(NamedTuple):
+    """Rows over which predictions are averaged."""
+
+    numbers: np.ndarray
+    """(m, p) rows as numbers."""
+    fraction: np.ndarray
+    """(m,) fraction of the total weight that each row has."""
+
+
 class Dependence(NamedTuple):
     """Predictions at the values of one feature, for rows whose other features stay as they are."""
 
@@ -45,39 +54,37 @@ class Dependence(NamedTuple):
     """The feature, and the pieces of its range on which predictions are constant."""
     by_row: np.ndarray
     """(pieces of the axis, rows, columns) prediction of the posterior, a column for each class."""
+    mean: np.ndarray
+    """(pieces, columns) mean over the rows."""
     lower: np.ndarray
     """(pieces, columns) lower end of the credible interval of the mean over the rows."""
     upper: np.ndarray
     """(pieces, columns) upper end."""
 
-    @property
-    def mean(self) -> np.ndarray:
-        """(pieces, columns) mean over the rows."""
-        return self.by_row.mean(axis=1)
-
 
 def partial_dependence(
     post: TreeDistribution,
     feature: int,
-    rows: np.ndarray,
+    rows: AveragedRows,
     coverage: float,
     n_trees: int,
     rng: Seed,
     most_pieces: int,
     columns: list[int],
 ) -> Dependence:
-    """Return the partial dependence of some ``columns`` of predictions on a feature, for ``rows`` (n, p) of numbers."""
+    """Return the partial dependence of some ``columns`` of predictions on a feature, averaged over ``rows``."""
     rng = read_generator(rng)
     refuse_other_leaves(post)
     sampled = draws_of(post, n_trees, rng)
     axis = feature_axis(post.model, feature, spaced_trees(sampled, n_trees), most_pieces)
-    rows_at_values = np.tile(rows, (len(axis.middles), 1))
-    rows_at_values[:, feature] = np.repeat(axis.middles, len(rows))
-    shape = (len(axis.middles), len(rows))
+    rows_at_values = np.tile(rows.numbers, (len(axis.middles), 1))
+    rows_at_values[:, feature] = np.repeat(axis.middles, len(rows.numbers))
+    shape = (len(axis.middles), len(rows.numbers))
     by_row = post._rows.values(rows_at_values)[:, columns].reshape(*shape, len(columns))
     predictions = draw_predictions(sampled, trees_of_spaced_draws(sampled, n_trees), rows_at_values, rng, columns)
-    means = predictions.reshape(n_trees, *shape, len(columns)).mean(axis=2)
-    return Dependence(axis, by_row, *np.quantile(means, central_fractions(coverage), axis=0))
+    means = np.average(predictions.reshape(n_trees, *shape, len(columns)), axis=2, weights=rows.fraction)
+    mean = np.average(by_row, axis=1, weights=rows.fraction)
+    return Dependence(axis, by_row, mean, *np.quantile(means, central_fractions(coverage), axis=0))
 
 
 def spaced_trees(draws: Draws, n_trees: int) -> list[Tree]:
@@ -115,12 +122,14 @@ def _has_regression_on(model: TreeModel, feature: int) -> bool:
     return x_columns is not None and feature in model.columns.ordered_indices("columns", x_columns)
 
 
-def rows_to_average(model: TreeModel, X: Any, most: int) -> np.ndarray:
-    """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None."""
+def rows_to_average(model: TreeModel, X: Any, most: int) -> AveragedRows:
+    """Return X, or at most ``most`` evenly spaced training rows, with their weights, if X is None."""
     if X is None:
-        rows = model.row_numbers(evenly_spaced_integers(model.n_rows, most))
+        rows = evenly_spaced_integers(model.n_rows, most)
+        numbers, weight = model.row_numbers(rows), weights_of_rows(model.target.weights[rows])
     else:
-        rows = model.columns.numbers(X)
-    if len(rows) == 0:
+        numbers = model.columns.numbers(X)
+        weight = np.ones(len(numbers))
+    if len(numbers) == 0:
         raise ValueError("X has no rows; give at least one.")
-    return rows
+    return AveragedRows(numbers, weight / weight.sum())

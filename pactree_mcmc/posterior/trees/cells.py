@@ -139,17 +139,6 @@ def distinguishable_rows(model: TreeModel, max_rows: int) -> tuple[np.ndarray, n
     return rows, merged_rows[rows]
 
 
-def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers (m,) of some training rows, and values X (m, p) that every tree routes like these rows."""
-    # at most ``max_points`` rows are taken, evenly spaced; of several rows that no split separates, only the first.
-    # A value of X is the smallest training value with the same code (integer by which values are stored) under
-    # local cuts, otherwise the cut above it, inf above the last one. A category is its number.
-    rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
-    merged_rows = rows if model.unit_of_row is None else model.unit_of_row[rows]
-    first = np.sort(np.unique(model.units.codes[:, merged_rows], axis=1, return_index=True)[1])
-    return rows[first], model.row_numbers(rows[first])
-
-
 def _cells_by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ``offset`` and ``member`` of `Cells`, given the ``tree`` and the ``cell`` (n_nodes,) of each node."""
     has_rows = cell >= 0

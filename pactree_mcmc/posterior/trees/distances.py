@@ -15,6 +15,7 @@ import numpy as np
 from ...core.checks import check_choice, read_array, repr_of
 from ...core.compile.jit import jit
 from ...core.texts import with_short_repr
+from ...model import TreeModel
 from ...tree.coded import leaves_of_units
 from ..distribution import HasDraws
 from ..draws import Draws
@@ -232,6 +233,33 @@ def predictions_at(draws: Draws, trees: np.ndarray, rows: np.ndarray) -> np.ndar
 def weights_of_rows(weight: np.ndarray) -> np.ndarray:
     """Return the weights (m,) of some rows, or ones if all of them are 0."""
     return weight if weight.any() else np.ones(len(weight))
+
+
+def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float | np.ndarray) -> np.ndarray:
+    """Return the smallest of ``values`` (m,) at or below which a fraction ``q`` of the total ``weight`` (m,) is."""
+    order = np.argsort(values)
+    below = np.cumsum(weight[order])
+    return values[order[np.minimum(np.searchsorted(below, below[-1] * q), len(values) - 1)]]
+
+
+def typical_values(model: TreeModel, max_rows: int) -> np.ndarray:
+    """Return the median training value of each feature, or the most frequent category, (p,); NaN if there is none.
+
+    Rows count with their weights. Up to ``max_rows`` rows are used, evenly spaced.
+    """
+    rows = evenly_spaced_integers(model.n_rows, max_rows)
+    numbers, weight, out = model.row_numbers(rows), model.target.weights[rows], np.full(model.n_features, np.nan)
+    for k, column in enumerate(numbers.T):
+        # the number of a category that the model does not know is -1
+        known = ~np.isnan(column) & (~model.columns.is_nominal[k] | (column >= 0.0))
+        if not known.any():
+            continue
+        column, weight_of_value = column[known], weights_of_rows(weight[known])
+        if model.columns.is_nominal[k]:
+            out[k] = np.argmax(np.bincount(column.astype(np.int64), weight_of_value))
+        else:
+            out[k] = weighted_quantile(column, weight_of_value, 0.5)
+    return out
 
 
 class TreeEss(NamedTuple):

@@ -18,6 +18,7 @@ from ..convergence import caveat_of
 from ..distribution import TreeDistribution, documented, draws_of, refuse_other_leaves
 from ..draws import Draws
 from ..rows.predictions import credible_interval_of_nodes
+from .distances import weighted_quantile
 from .paths import Condition, beside_all_rows, condition_of, cut_words, interval_of_cut, stats_of_units, units_on_side
 
 if TYPE_CHECKING:
@@ -396,10 +397,7 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) 
     """Return lower end, median and upper end of the central interval of ``values`` (m,)."""
     # each value has ``weight`` (m,); the interval has weight ``coverage`` of the total. All three are among
     # ``values``.
-    order = np.argsort(values)
-    below = np.cumsum(weight[order])
-    places = np.searchsorted(below, below[-1] * np.insert(central_fractions(coverage), 1, 0.5))
-    lower, middle, upper = values[order[np.minimum(places, len(values) - 1)]].tolist()
+    lower, middle, upper = weighted_quantile(values, weight, np.insert(central_fractions(coverage), 1, 0.5)).tolist()
     return lower, middle, upper
 
 

@@ -111,7 +111,7 @@ def test_arviz_draws_the_draws():
 class TestIndividual:
     def test_thin_lines_are_the_means_for_single_rows(self):
         post = some(True)
-        X = rows_to_average(post.model, None, 60)[:5]
+        X = rows_to_average(post.model, None, 60).numbers[:5]
         ax = plot_partial_dependence(post, "f0", X=pd.DataFrame(X, columns=["f0", "f1"]), individual=5)
         curves = [p.get_data() for p in ax.patches][2:]
         assert len(curves) == 5
