@@ -534,10 +534,8 @@ class TreeModel:
         return self.columns.ordered_indices("x_columns", leaf.x_columns)
 
     def regressors(self, numbers: np.ndarray) -> np.ndarray | None:
-        """Return the columns (n, c) of feature values ``numbers`` (n, p) that the leaf uses, None if it uses none.
-
-        A value that is missing there raises a ValueError.
-        """
+        """Return the columns (n, c) of feature values ``numbers`` (n, p) that the leaf uses, None if it uses none."""
+        # A value that is missing there raises a ValueError
         if self.leaf.x_columns is None:
             return None
         columns = numbers[:, self._x_indices(self.leaf)]
@@ -625,11 +623,9 @@ class TreeModel:
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
     def unit_numbers(self, unit_indices: np.ndarray) -> np.ndarray:
-        """Return feature values (m, p) that have the codes of the merged rows ``unit_indices`` (m,); NaN if missing.
-
-        They are values from the interval of each code, and for nominal features the codes themselves. A leaf that uses
-        columns of the row needs `row_numbers`.
-        """
+        """Return feature values (m, p) that have the codes of the merged rows ``unit_indices`` (m,); NaN if missing."""
+        # they are values from the interval of each code, and for nominal features the codes themselves. A leaf that
+        # uses columns of the row needs `row_numbers`
         out = np.empty((len(unit_indices), self.n_features))
         for k in range(self.n_features):
             out[:, k] = self.unit_column(k, unit_indices)
@@ -651,10 +647,8 @@ class TreeModel:
         return out
 
     def row_numbers(self, rows: np.ndarray) -> np.ndarray:
-        """Return feature values (m, p) of the training rows with these indices (m,), as trees and leaves see them.
-
-        Columns that the leaf uses are the row's own. The others are values with the row's code, as in `unit_numbers`.
-        """
+        """Return feature values (m, p) of the training rows with these indices (m,), as trees and leaves see them."""
+        # columns that the leaf uses are the row's own. The others are values with the row's code, as in `unit_numbers`
         out = self.unit_numbers(rows if self.unit_of_row is None else self.unit_of_row[rows])
         if self.target.regressors is not None:
             out[:, self._x_indices(self.leaf)] = self.target.regressors[rows]
@@ -763,28 +757,22 @@ class TreeModel:
         return score
 
     def is_forced(self, cell: PlainCell) -> bool:
-        """Return True if a cell must be a leaf: at the depth limit, or without admissible split.
-
-        A joint node of a fixed tree never must.
-        """
+        """Return True if a cell must be a leaf: at the depth limit, or without admissible split."""
+        # A joint node of a fixed tree never must
         if self._is_joint(cell):
             return False
         return cell.depth >= self.prior_tables.depth_limit or not self.rules.admissible(cell).any()
 
     def log_split(self, cell: PlainCell) -> float:
-        """Return the log prior factor of splitting a cell, in nats, without the probability R of the split.
-
-        It is 0 for a joint node of a fixed tree.
-        """
+        """Return the log prior factor of splitting a cell, in nats, without the probability R of the split."""
+        # it is 0 for a joint node of a fixed tree
         if self._is_joint(cell):
             return 0.0
         return self.tree_prior.log_split(cell.depth, self._node(cell))
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
-        """Return the bit set of the categories of ``feature`` that a split of the cell divides.
-
-        They are those in its box under `GridCuts`, otherwise those of its rows. It is 0 under a `FixedTree`.
-        """
+        """Return the bit set of the categories of ``feature`` that a split of the cell divides."""
+        # they are those in its box under `GridCuts`, otherwise those of its rows. It is 0 under a `FixedTree`
         if call_uncompiled(parts_box, self.split_prior):
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
@@ -805,10 +793,8 @@ class TreeModel:
         return -1 if self.shape is None else cell.node
 
     def visit(self, tree: Tree) -> Iterator[Visit]:
-        """Yield the nodes of ``tree`` in preorder, with their cells and splits in codes.
-
-        A node whose split the codes of the model cannot express has the split None, and no node below it is visited.
-        """
+        """Yield the nodes of ``tree`` in preorder, with their cells and splits in codes."""
+        # A node whose split the codes of the model cannot express has the split None, and no node below it is visited
         return visits(self, tree)
 
     def __repr__(self) -> str:

@@ -69,31 +69,23 @@ class TreePrior:
             check_count("max_depth", self.max_depth, 0, DEPTH_CEILING, or_none=True)
 
     def log_split(self, depth: Any, node: Any) -> Any:
-        """Return the log prior factor, in nats, of a node that can be split, and is; R of the split is not in it.
-
-        ``node`` is the index in the fixed tree, or -1 without one. It and ``depth`` may be arrays.
-        """
+        """Return the log prior factor, in nats, of a node that can be split, and is; R of the split is not in it."""
+        # ``node`` is the index in the fixed tree, or -1 without one. It and ``depth`` may be arrays
         raise NotImplementedError
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        """Return the log prior factor, in nats, of leaves at ``depth``, or with indices ``node`` in the fixed tree.
-
-        ``forced`` is True if its cell cannot be split or lies at ``max_depth``, ``empty`` if the cell has no rows.
-        """
+        """Return the log prior factor, in nats, of leaves at ``depth``, or with indices ``node`` in the fixed tree."""
+        # ``forced`` is True if its cell cannot be split or lies at ``max_depth``, ``empty`` if the cell has no rows
         raise NotImplementedError
 
     def log_constant(self, shape: FixedShape | None) -> float:
-        """Return minus the log of the sum that normalises the prior; 0 if it is normalised, or left unnormalised.
-
-        ``shape`` is that of the fixed tree, or None, here and below.
-        """
+        """Return minus the log of the sum that normalises the prior; 0 if it is normalised, or left unnormalised."""
+        # ``shape`` is that of the fixed tree, or None, here and below
         return 0.0
 
     def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
-        """Return the log of the sum of the prior over all trees, or None if it depends on the cells.
-
-        ``n_splits`` is a lower bound on the number of splits above a cell that has no splits.
-        """
+        """Return the log of the sum of the prior over all trees, or None if it depends on the cells."""
+        # ``n_splits`` is a lower bound on the number of splits above a cell that has no splits
         return 0.0
 
     def check(self, shape: FixedShape | None) -> None:

@@ -175,10 +175,8 @@ class Leaf:
         return self
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        """Return k statistics of rows with ``y`` (n,) or (n, d), which cells sum: k arrays (n,).
-
-        ``target`` contains other data of the rows, such as regressors.
-        """
+        """Return k statistics of rows with ``y`` (n,) or (n, d), which cells sum: k arrays (n,)."""
+        # ``target`` contains other data of the rows, such as regressors
         raise NotImplementedError
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
@@ -189,42 +187,32 @@ class Leaf:
         raise NotImplementedError
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
-        """Return the `Distributions` of a new y of weight and exposure 1 in nodes with ``stats`` (m, n_stats).
-
-        The parameters of the leaf are integrated out. ``tree`` (m,) is the index of the tree of which a node is a leaf,
-        -1 for an inner node. Leaves of classes implement `value` instead.
-        """
+        """Return the `Distributions` of a new y of weight and exposure 1 in nodes with ``stats`` (m, n_stats)."""
+        # the parameters of the leaf are integrated out. ``tree`` (m,) is the index of the tree of which a node is a
+        # leaf, -1 for an inner node. Leaves of classes implement `value` instead
         raise NotImplementedError
 
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
-        """Return the predictions of cells with ``stats`` (m, n_stats): class probabilities (m, K) or means (m, 1).
-
-        A leaf with ``x_columns`` also takes the regressors (m, c) of the row that each cell predicts.
-        """
+        """Return the predictions of cells with ``stats`` (m, n_stats): class probabilities (m, K) or means (m, 1)."""
+        # A leaf with ``x_columns`` also takes the regressors (m, c) of the row that each cell predicts
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw the parameters of the m leaves of one tree given their rows, from their posterior: arrays (m, ...).
-
-        These are, for example, a mean and a standard deviation for each leaf. ``stats`` (m, n_stats) are the sums over
-        the rows of each leaf, its weight first, or the weight of each class.
-        """
+        """Draw the parameters of the m leaves of one tree given their rows, from their posterior: arrays (m, ...)."""
+        # these are, for example, a mean and a standard deviation for each leaf. ``stats`` (m, n_stats) are the sums
+        # over the rows of each leaf, its weight first, or the weight of each class
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
-        """Draw y (n,), each given the ``parameters`` of its leaf, arrays (n, ...) as `draw_parameters` returns them.
-
-        ``rows`` (n,) are the indices of training rows, None for new rows. ``regressors`` is one array (n, c), the
-        columns of X of new rows that the leaf uses, if it uses any.
-        """
+        """Draw y (n,), each given the ``parameters`` of its leaf, arrays (n, ...) as `draw_parameters` returns them."""
+        # ``rows`` (n,) are the indices of training rows, None for new rows. ``regressors`` is one array (n, c), the
+        # columns of X of new rows that the leaf uses, if it uses any
         raise NotImplementedError
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
-        """Return the posterior, of k distributions, of E(y) or of each class probability in k nodes.
-
-        Given the tree, this has a closed form. ``stats`` (k, n_stats) are the statistics of the nodes, ``tree`` (k,) is
-        the index of the tree of which a node is a leaf, -1 for an inner node.
-        """
+        """Return the posterior, of k distributions, of E(y) or of each class probability in k nodes."""
+        # given the tree, this has a closed form. ``stats`` (k, n_stats) are the statistics of the nodes, ``tree`` (k,)
+        # is the index of the tree of which a node is a leaf, -1 for an inner node
         raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
 
     def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
@@ -254,10 +242,8 @@ class Leaf:
         return target.values
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return the weight (n,) of each row, None if all are 1, and its `statistics` times the weight (k, n).
-
-        The first result is the weight times the exposure if `weighs_rows` is False.
-        """
+        """Return the weight (n,) of each row, None if all are 1, and its `statistics` times the weight (k, n)."""
+        # the first result is the weight times the exposure if `weighs_rows` is False
         sums = np.array(self.statistics(target.values, target), dtype=np.float64, order="C")
         if target.weight is not None:
             sums *= target.weight
@@ -288,28 +274,22 @@ class Leaf:
         return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
 
     def sums_of(self, stats: np.ndarray) -> np.ndarray:
-        """Return those of the statistics of cells, ``stats`` (..., n_stats), that `plain_score` takes, (..., k).
-
-        These leave out the first one, the weight, if the score is called by its address and y is not a class.
-        """
+        """Return those of the statistics of cells, ``stats`` (..., n_stats), that `plain_score` takes, (..., k)."""
+        # these leave out the first one, the weight, if the score is called by its address and y is not a class
         return stats[..., 1:] if self.kind == BY_ADDRESS and not self.is_classifier else stats
 
     # scores
 
     def score_params(self, target: Target) -> np.ndarray:
-        """Return the parameters (m,) that the compiled score reads: here the attributes named in `score_parameters`.
-
-        If there are none, the score is called as ``(s, n)``, else as ``(s, n, params)``. ``s`` are the n sums of a
-        cell, see `sums_of`.
-        """
+        """Return the parameters (m,) that the compiled score reads: here the attributes named in `score_parameters`."""
+        # if there are none, the score is called as ``(s, n)``, else as ``(s, n, params)``. ``s`` are the n sums of a
+        # cell, see `sums_of`
         return np.array([getattr(self, name) for name in self.score_parameters])
 
     def params(self, target: Target) -> np.ndarray:
-        """Return the parameters (m,) as the score function of the leaf's ``kind`` reads them.
-
-        Here this is `addressed_score`, which reads the address of the compiled score, the index of the first
-        statistic to pass to it, 1 if there are `score_params`, else 0, and these.
-        """
+        """Return the parameters (m,) as the score function of the leaf's ``kind`` reads them."""
+        # here this is `addressed_score`, which reads the address of the compiled score, the index of the first
+        # statistic to pass to it, 1 if there are `score_params`, else 0, and these
         values = np.asarray(self.score_params(target), dtype=np.float64)
         address = address_of(self.compiled_score, len(values) > 0)
         if not 0 < address < MAX_EXACT_INTEGER:
@@ -317,10 +297,8 @@ class Leaf:
         return np.array([address, 0.0 if self.is_classifier else 1.0, len(values) > 0, *values], dtype=np.float64)
 
     def lookup(self, target: Target) -> np.ndarray:
-        """Return a table (r, m) of r functions of the weights 0, ..., m - 1 of a cell, which the score reads.
-
-        It is used if all weights of rows are integers; otherwise it has the shape (1, 1).
-        """
+        """Return a table (r, m) of r functions of the weights 0, ..., m - 1 of a cell, which the score reads."""
+        # it is used if all weights of rows are integers; otherwise it has the shape (1, 1)
         return np.zeros((1, 1))
 
     def rule(self, target: Target) -> LeafRule:
@@ -357,19 +335,15 @@ class Leaf:
         return self.scores(stats + self.stats_of_y(y, target, weight), target) - self.scores(stats, target)
 
     def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
-        """Return the log density (n,) of every training row given all other rows and the tree.
-
-        This is the difference that the row makes to the score of the tree. ``others`` (n, n_stats) are the statistics
-        of a row's leaf without the row, ``node`` (n,) is the index of the leaf.
-        """
+        """Return the log density (n,) of every training row given all other rows and the tree."""
+        # this is the difference that the row makes to the score of the tree. ``others`` (n, n_stats) are the statistics
+        # of a row's leaf without the row, ``node`` (n,) is the index of the leaf
         return self.log_density(others, target.values, target, target.weights)
 
     def log_influence(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
-        """Return the log density (n,) of every row given all rows and the tree, minus that given all other rows.
-
-        This is the log of the mean of the row's likelihood times the mean of its reciprocal, both over the posterior of
-        the leaf parameters given the tree. ``others`` and ``node`` are as in `log_density_left_out`.
-        """
+        """Return the log density (n,) of every row given all rows and the tree, minus that given all other rows."""
+        # this is the log of the mean of the row's likelihood times the mean of its reciprocal, both over the posterior
+        # of the leaf parameters given the tree. ``others`` and ``node`` are as in `log_density_left_out`
         given_all = self.log_density(others + self.row_stats(target), target.values, target, target.weights)
         return given_all - self.log_density_left_out(others, node, target)
 
@@ -396,35 +370,27 @@ class Leaf:
     def draw_expectation(
         self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
     ) -> np.ndarray:
-        """Draw the parameters of the leaves of one tree given their rows, and return E(y) in them, (n, 1) or (n, K).
-
-        ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each E(y). ``regressors`` is one
-        array (n, c), the columns of X that the leaf uses, if it uses any.
-        """
+        """Draw the parameters of the leaves of one tree given their rows, and return E(y) in them, (n, 1) or (n, K)."""
+        # ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each E(y). ``regressors`` is one
+        # array (n, c), the columns of X that the leaf uses, if it uses any
         parameters = self.draw_parameters(rng, stats, target)
         return self.expectation_given([part[leaf] for part in parameters], *regressors)
 
     def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
-        """Draw y for training ``rows``, with the columns of the model's y: (n,), or (n, d) if it has d columns.
-
-        ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each of the ``rows``, see `draw`.
-        """
+        """Draw y for training ``rows``, with the columns of the model's y: (n,), or (n, d) if it has d columns."""
+        # ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each of the ``rows``, see `draw`
         return self.draw(rng, stats, leaf, target, rows)
 
     def for_one_tree(self, rng: Generator) -> Leaf:
-        """Return the leaf model given a draw of the parameters common to all leaves of a tree from their prior.
-
-        Return the leaf model itself if there are no such parameters.
-        """
+        """Return the leaf model given a draw of the parameters common to all leaves of a tree from their prior."""
+        # return the leaf model itself if there are no such parameters
         return self
 
     # input and output
 
     def with_defaults(self, **defaults: Any) -> Self:
-        """Return the leaf model with ``defaults`` for parameters that are None.
-
-        A default may be a function of the leaf model in which the parameters before it are set.
-        """
+        """Return the leaf model with ``defaults`` for parameters that are None."""
+        # A default may be a function of the leaf model in which the parameters before it are set
         out = self
         for name, default in defaults.items():
             if getattr(out, name) is None:
@@ -432,20 +398,16 @@ class Leaf:
         return out
 
     def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
-        """Return the indices of the columns of y in a data frame: by `y_names` if it has them, else all in order.
-
-        ``names`` and ``columns`` are the names and values of the columns of the data frame.
-        """
+        """Return the indices of the columns of y in a data frame: by `y_names` if it has them, else all in order."""
+        # ``names`` and ``columns`` are the names and values of the columns of the data frame
         lower = [name.lower() for name in names]
         if self.y_names and set(self.y_names) <= set(lower):
             return [lower.index(name) for name in self.y_names]
         return list(range(len(names)))
 
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
-        """Return predictions of m cells with ``stats`` (m, n_stats) as text for printed trees.
-
-        Return None if `value` is enough.
-        """
+        """Return predictions of m cells with ``stats`` (m, n_stats) as text for printed trees."""
+        # return None if `value` is enough
         return None
 
     def in_file(self, target: Target) -> Any:

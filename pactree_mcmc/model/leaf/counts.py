@@ -192,10 +192,8 @@ class PoissonGamma(ExposedLeaf):
         return [Distributions("gamma", self.shape + stats[:, 1], np.zeros(len(stats)), scale)]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw the rate at exposure 1, one array (m,), in the leaves of one tree from its posterior.
-
-        ``stats`` (m, 3): sums of weight times exposure and of y, and a term of the score that is not used.
-        """
+        """Draw the rate at exposure 1, one array (m,), in the leaves of one tree from its posterior."""
+        # ``stats`` (m, 3): sums of weight times exposure and of y, and a term of the score that is not used
         return (rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0]),)
 
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:

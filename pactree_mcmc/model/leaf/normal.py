@@ -52,10 +52,8 @@ class NormalLeaf(Leaf):
         return n, mean, np.where(scatter > ROUNDING_FRACTION * stats[..., 2], scatter, 0.0)
 
     def misfit(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Return the misfit (m,) of cells with ``stats`` (m, 3): n, and the sums of y and y^2 from the center of y.
-
-        This is the sum of squares about the mean of y plus ``k0 n (mean - m0)^2 / (k0 + n)``.
-        """
+        """Return the misfit (m,) of cells with ``stats`` (m, 3): n, and the sums of y and y^2 from the center of y."""
+        # this is the sum of squares about the mean of y plus ``k0 n (mean - m0)^2 / (k0 + n)``
         n, mean, scatter = self.spread(stats)
         return scatter + self.k0 * n * (mean - (self.m0 - target.center)) ** 2 / (self.k0 + n)
 
@@ -78,11 +76,9 @@ class NormalLeaf(Leaf):
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw mean and standard deviation of y, (m,) each, in the leaves of one tree from their posterior.
-
-        ``stats`` (m, 3): weight, sums of y and y^2 from the center of y. The means are those of y itself. The deviation
-        is the same in all leaves if the variance is known or shared.
-        """
+        """Draw mean and standard deviation of y, (m,) each, in the leaves of one tree from their posterior."""
+        # ``stats`` (m, 3): weight, sums of y and y^2 from the center of y. The means are those of y itself. The
+        # deviation is the same in all leaves if the variance is known or shared
         sigma2 = self.draw_variance(rng, stats, target)
         return rng.normal(self.value(stats, target)[:, 0], np.sqrt(sigma2 / (self.k0 + stats[:, 0]))), np.sqrt(sigma2)
 
@@ -283,10 +279,8 @@ class NormalKnownVariance(NormalLeaf):
         )
 
     def mean_from_center(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Return the posterior means of mu (m,) less the center of y, so that differences from y lose no digits.
-
-        ``stats`` (m, 3) are the weight and the sums of y and y^2 from the center, in each cell.
-        """
+        """Return the posterior means of mu (m,) less the center of y, so that differences from y lose no digits."""
+        # ``stats`` (m, 3) are the weight and the sums of y and y^2 from the center, in each cell
         return (self.k0 * (self.m0 - target.center) + stats[:, 1]) / (self.k0 + stats[:, 0])
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
@@ -617,11 +611,9 @@ class NormalLinear(Leaf):
         return self.m0 + (parameters[0] * self._basis(*regressors)).sum(axis=1, keepdims=True)
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw coefficients (m, q) and standard deviation of the noise (m,) in m leaves from their posterior.
-
-        The q coefficients are those of a constant and of the standardised columns. ``stats`` (m, n_stats) are the
-        weight, then the sums that `_posterior` reads.
-        """
+        """Draw coefficients (m, q) and standard deviation of the noise (m,) in m leaves from their posterior."""
+        # the q coefficients are those of a constant and of the standardised columns. ``stats`` (m, n_stats) are the
+        # weight, then the sums that `_posterior` reads
         posterior = self._posterior(stats[:, 1:])
         sigma = np.sqrt(draw_inverse_gamma(rng, posterior.an, posterior.bn))
         deviation = solve_upper(posterior.root, rng.standard_normal(posterior.mean.shape))

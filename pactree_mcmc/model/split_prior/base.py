@@ -95,10 +95,8 @@ class SplitPrior:
         return None
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        """Return the scale of each coordinate (q of them), which converts values to integer codes.
-
-        The training ``table`` gives the cut points of a scale, or its range, unless the prior has its own.
-        """
+        """Return the scale of each coordinate (q of them), which converts values to integer codes."""
+        # the training ``table`` gives the cut points of a scale, or its range, unless the prior has its own
         raise NotImplementedError
 
     # if the splits depend on the cut points of a model, only the prior that `bind` returns has the next three methods
@@ -116,10 +114,8 @@ class SplitPrior:
         raise NotImplementedError
 
     def mass(self, cell: PlainCell, feature: int) -> float:
-        """Return the sum of the weights, not their logs, of the splits of the cell on the coordinate ``feature``.
-
-        It is their number if they are equally likely. Feature weights are not in it.
-        """
+        """Return the sum of the weights, not their logs, of the splits of the cell on the coordinate ``feature``."""
+        # it is their number if they are equally likely. Feature weights are not in it
         return float(self.count_splits(cell, feature))
 
     def weights(self, p: int) -> np.ndarray:
@@ -139,10 +135,8 @@ class SplitPrior:
         return int(min((n_codes - 1).sum(), 1 << 62))
 
     def fewest_splits(self, columns: Columns) -> int:
-        """Return a lower bound on the number of splits from the root to a leaf that has no splits left.
-
-        It is 1 << 62 if every cell has a split.
-        """
+        """Return a lower bound on the number of splits from the root to a leaf that has no splits left."""
+        # it is 1 << 62 if every cell has a split
         return 0
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
@@ -189,10 +183,8 @@ class SplitPrior:
         return self
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
-        """Return the prior with its own cut points, if it has any, expressed in the codes of a model's ``scales``.
-
-        A model calls this when it is built. Priors without cut points of their own return themselves.
-        """
+        """Return the prior with its own cut points, if it has any, expressed in the codes of a model's ``scales``."""
+        # A model calls this when it is built. Priors without cut points of their own return themselves
         return self
 
     def in_file(self, scales: list[AnyScale]) -> Any:
