@@ -46,7 +46,6 @@ the move counts; any other is an error. The loop accepts or rejects, carries out
 """
 
 from .core.compile.jit import jit
-from .mcmc.edits.carry_over import log_raw_forms, raw_forms
 from .mcmc.edits.grow import attach_children, growth, pruning, split_gain
 from .mcmc.edits.proposal import Proposal, made, nothing, refused, taken, withdrawn
 from .mcmc.edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
@@ -86,7 +85,6 @@ __all__ = [
     "internal",
     "is_leaf",
     "jit",
-    "log_raw_forms",
     "log_raw_forms_below",
     "made",
     "make_plan_raw",
@@ -101,7 +99,6 @@ __all__ = [
     "plan_node",
     "prunable",
     "pruning",
-    "raw_forms",
     "refused",
     "replace_split",
     "replacement",

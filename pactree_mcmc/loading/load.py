@@ -36,8 +36,7 @@ def load(
         name, the parameters and the scores of some cells, with which the given leaf must agree.
     split_prior : CustomSplits, optional
         The split prior of your own that the file was written with, by the same rule. The file contains its name, the
-        split prior that it weighs, its parameters, its interactions and the weights of some cuts. It may be left out
-        if it has no weight of your own.
+        split prior that it weighs, its parameters and the weights of some cuts.
 
     Returns
     -------
@@ -66,8 +65,6 @@ def load_run(
     # ``draws_by_chain``, a chain may have fewer draws than the posterior
     parts = _read_parts(path)
     model = _checked_model(parts, path, leaf, split_prior)
-    if "run" in parts:
-        raise ValueError(f"{path} is a checkpoint of an earlier release; finish its run with that release.")
     record: DrawsInFile | None = _decode_part(parts["draws"], path) if "draws" in parts else None
     if record is not None:
         _run_check(path, check_draws, record, model)
@@ -83,7 +80,7 @@ def load_run(
         course = course._replace(request=course.request._replace(model=model))
     if record is None:
         return model, None, course
-    # a file of an older release may have trees that no draw has
+    # a file may have trees that no draw has
     draws = Draws(model, **record._asdict()).without_undrawn_trees()
     return model, SampledPosterior(draws, None if course is None or course.draws_by_chain else course), course
 

@@ -89,7 +89,7 @@ class Draws(RowLaw):
         Ladders, swap rates, round trips and scores by level of a tempered run.
     calls : tuple of Call
         The calls of `sample` and `resume` that made the draws, with seed and versions: ``draws.calls[0].line`` makes
-        them again. Empty for independent draws, and for files of earlier releases.
+        them again. Empty for independent draws.
     sees_all_rows : bool
         False for draws of a mixture of posteriors given fewer rows.
     has_model_prior : bool

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_choice, is_integer, repr_of, set_field
+from ..core.checks import check_choice, is_integer, repr_of
 from ..core.texts import warn
 from ..files.encoding import register_class
 from .reader import Table, as_list, holds_text, is_categorical
@@ -51,10 +51,6 @@ class Columns:
     branches: bool = False
     twins: tuple[int, ...] = ()
     kinds: tuple[Kind, ...] = ()
-
-    def __post_init__(self) -> None:
-        # files of earlier releases hold the names of the kinds
-        set_field(self, "kinds", tuple(Kind(kind) if isinstance(kind, str) else kind for kind in self.kinds))
 
     def __repr__(self) -> str:
         nominal = [name for name, categories in zip(self.names, self.categories, strict=True) if categories is not None]

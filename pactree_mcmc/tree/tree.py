@@ -376,7 +376,7 @@ class Tree:
 
     def _drop_useless_thresholds(self) -> None:
         """Replace thresholds that only separate missing from known values by NaN."""
-        # such thresholds are infinite in trees of scikit-learn, and the largest float in files of earlier releases
+        # such thresholds are infinite in trees of scikit-learn
         if self.feature.shape == self.threshold.shape == self.categories.shape == self.default_left.shape:
             is_useless = np.where(self.default_left, self.threshold <= -LARGEST_FLOAT, self.threshold >= LARGEST_FLOAT)
             self.threshold[is_useless & (self.feature != LEAF) & (self.categories < 0)] = np.nan

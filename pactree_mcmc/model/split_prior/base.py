@@ -431,7 +431,6 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 @jit
 def nominal_split_weight(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
     """Return the weight of each split on a nominal coordinate ``k``; 1 if the feature is drawn first, as it cancels."""
-    # 1 if the feature is drawn first, as the weight cancels
     return checked_weight(rule, new_cut(rule, k, n_splits, depth)) if rule.over_cell and n_splits > 0.0 else 1.0
 
 
