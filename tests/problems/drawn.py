@@ -21,6 +21,34 @@ from tests.reference.enumeration import (
 
 OWN_SPLITS = split_priors.OWN_SPLITS
 SPLIT_PRIORS, TREE_PRIORS, LEAVES = split_priors.KINDS, tree_priors.KINDS, leaves.KINDS
+EVERYDAY = [
+    "local-stopped-dirichlet-0",
+    "local-stopped-laplace-0",
+    "local-stopped-nig-0",
+    "local-stopped-known-0",
+    "local-stopped-poisson-0",
+    "local-stopped-loss-0",
+    "local-stopped-own-0",
+    "grid-conditioned-dirichlet-1",
+    "grid-conditioned-laplace-1",
+    "grid-conditioned-nig-1",
+    "grid-conditioned-known-1",
+    "grid-conditioned-loss-1",
+    "grid-conditioned-own-1",
+    "dyadic-chipman-dirichlet-0",
+    "dyadic-chipman-laplace-0",
+    "dyadic-chipman-nig-0",
+    "dyadic-chipman-known-0",
+    "dyadic-chipman-poisson-0",
+    "dyadic-chipman-own-0",
+    "fixed-penalty-dirichlet-1",
+    "fixed-penalty-laplace-1",
+    "fixed-penalty-nig-1",
+    "fixed-penalty-known-1",
+    "fixed-penalty-poisson-1",
+    "fixed-penalty-loss-1",
+]
+"""Everyday cases, by split prior, tree prior, leaf and seed, of tests over all of these."""
 
 
 def random_problem(rng, *, split_prior=None, tree_prior=None, leaf=None, max_trees=20_000, gaps=False):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import exact
-from tests.problems.drawn import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem
+from tests.problems.drawn import EVERYDAY, LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem
 from tests.reference.enumeration import Reference
 
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
@@ -63,35 +63,7 @@ def _as_table(model, rows):
     return frame
 
 
-@pytest.mark.more(
-    everyday=[
-        "local-stopped-dirichlet-0",
-        "local-stopped-laplace-0",
-        "local-stopped-nig-0",
-        "local-stopped-known-0",
-        "local-stopped-poisson-0",
-        "local-stopped-loss-0",
-        "local-stopped-own-0",
-        "grid-conditioned-dirichlet-1",
-        "grid-conditioned-laplace-1",
-        "grid-conditioned-nig-1",
-        "grid-conditioned-known-1",
-        "grid-conditioned-loss-1",
-        "grid-conditioned-own-1",
-        "dyadic-chipman-dirichlet-0",
-        "dyadic-chipman-laplace-0",
-        "dyadic-chipman-nig-0",
-        "dyadic-chipman-known-0",
-        "dyadic-chipman-poisson-0",
-        "dyadic-chipman-own-0",
-        "fixed-penalty-dirichlet-1",
-        "fixed-penalty-laplace-1",
-        "fixed-penalty-nig-1",
-        "fixed-penalty-known-1",
-        "fixed-penalty-poisson-1",
-        "fixed-penalty-loss-1",
-    ]
-)
+@pytest.mark.more(everyday=EVERYDAY)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("tree_prior", TREE_PRIORS)
