@@ -6,6 +6,7 @@ Long computations run in pieces, with a progress bar, so that Ctrl-C takes effec
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -140,14 +141,15 @@ class Bar:
 
 @contextmanager
 def stage(is_shown: bool, name: str, total: int | None) -> Iterator[Bar]:
-    """Yield a `Bar` of cells, shown on the standard error if ``is_shown`` and the block runs for more than a second."""
-    if not is_shown:
+    """Yield a `Bar` of cells, on a terminal if ``is_shown`` and the ``with`` block runs for more than a second."""
+    if not (is_shown and sys.stderr.isatty()):
         yield Bar()
         return
     from tqdm.auto import tqdm
 
-    options = {"delay": DELAY, "mininterval": DELAY, "dynamic_ncols": True, "unit_scale": True}
-    with tqdm(total=total, desc=name, unit=" cells", **options) as bar:
+    options = {"delay": DELAY, "mininterval": DELAY, "dynamic_ncols": True}
+    counts = "{n_fmt} cells" if total is None else "{n_fmt} of {total_fmt} cells"
+    with tqdm(total=total, desc=name, bar_format="{desc}: {bar} " + counts + ", {elapsed}{postfix}", **options) as bar:
         yield Bar(bar)
 
 

@@ -5,15 +5,18 @@ Arguments may be of any type, so no check compares or converts a value before it
 
 from __future__ import annotations
 
+import functools
 import numbers
+import re
 import reprlib
-from collections.abc import Iterable, Sequence
-from typing import Any, SupportsIndex
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, SupportsIndex, TypeVar, cast
 
 import numpy as np
 
 # source of randomness, as an argument of public functions
 Seed = SupportsIndex | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
+Function = TypeVar("Function", bound=Callable[..., Any])
 MAX_COUNT = 2**31 - 1  # largest value of a count, since draws, rows and cells have indices of 31 bits
 
 LARGEST_BELOW_ONE = 1.0 - 2.0**-53  # largest float64 below 1
@@ -180,6 +183,26 @@ def refuse_other_rows(**arguments: Any) -> None:
             f"{name} has {'the labels of ' + labels + ' in another order' if alike else 'other labels than ' + labels} "
             f"(row {row}: {one} and {other}); give {by_label}{name}.to_numpy() to take it by position."
         )
+
+
+def names_rows(function: Function) -> Function:
+    """Let errors of ``function`` about a row also give its label in the first pandas object among the arguments."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ValueError as error:
+            found = re.search(r"\brow (\d+)\b(?!, labelled)", str(error))
+            index = next((x.index for x in (*args, *kwargs.values()) if hasattr(x, "iloc")), None)
+            if found is not None and index is not None and int(found[1]) < len(index):
+                label = index.tolist()[int(found[1])]
+                if str(label) != found[1]:
+                    text = str(error)
+                    error.args = (f"{text[: found.end()]}, labelled {repr_of(label)}{text[found.end() :]}",)
+            raise
+
+    return cast(Function, checked)
 
 
 def refuse_labels(name: str, value: Any, order: str) -> None:

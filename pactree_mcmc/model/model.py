@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import Seed, check_flag, is_integer, read_generator, refuse_other_rows, repr_of
+from ..core.checks import Seed, check_flag, is_integer, names_rows, read_generator, refuse_other_rows, repr_of
 from ..files.encoding import register_class
 from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
@@ -244,16 +244,9 @@ def prediction_names(model: TreeModel) -> list:
 
 def value_column(model: TreeModel, label: Any) -> int:
     """Return the column, in predictions, of the class ``label``, the last one if None; 0 for a regression."""
-    if model.classes_ is None:
-        if label is not None:
-            raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")
-        return 0
-    labels = model.classes_.tolist()
     if label is None:
-        return len(labels) - 1
-    if label not in labels:
-        raise ValueError(f"label={label!r} is not a class; give one of {labels[:10]}.")
-    return labels.index(label)
+        return 0 if model.classes_ is None else len(model.classes_) - 1
+    return class_index(model.classes_, label)
 
 
 def value_label(model: TreeModel, column: int) -> str:
@@ -345,6 +338,16 @@ class PathSplit(NamedTuple):
     upper: int
     categories: int
     left: bool
+
+
+def class_index(classes: np.ndarray | None, label: Any) -> int:
+    """Return the index of ``label`` among the classes of a model, or raise a ValueError."""
+    if classes is None:
+        raise ValueError(f"label={repr_of(label)} is given, but the model is a regression; leave it out.")
+    labels = classes.tolist()
+    if label not in labels:
+        raise ValueError(f"label={repr_of(label)} is not a class; give one of {labels[:10]}.")
+    return labels.index(label)
 
 
 def not_finite(model: TreeModel, path: Iterable[PathSplit], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
@@ -482,6 +485,7 @@ class TreeModel:
     -4.0943
     """
 
+    @names_rows
     def __init__(
         self,
         X: Any,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_choice, is_integer, repr_of
+from ..core.checks import check_choice, is_integer, names_rows, repr_of
 from ..core.texts import warn
 from ..files.encoding import register_class
 from .reader import Table, as_list, holds_text, is_categorical
@@ -28,7 +28,7 @@ from .values import (
     sorted_unique,
     warn_if_not_storable,
 )
-from .words import NUMBER, Kind
+from .words import NUMBER, Kind, told_apart
 
 MISSING_CHOICES = ("error", "branch")  # choices for the treatment of missing values
 MAX_WRONG_COLUMNS = 8  # largest number of columns that one error names
@@ -133,9 +133,11 @@ class Columns:
         categories = self.categories[feature]
         if categories is None:
             raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
-        members = [category for j, category in enumerate(categories.tolist()) if mask >> j & 1]
-        return frozenset(label for category in members for label in labels_of(category))
+        labels = [(label, j) for j, category in enumerate(categories.tolist()) for label in labels_of(category)]
+        shown = told_apart([label for label, _ in labels])
+        return frozenset(label for label, (_, j) in zip(shown, labels, strict=True) if mask >> j & 1)
 
+    @names_rows
     def numbers(self, X: Any) -> np.ndarray:
         """Return table ``X`` as float64 (n, p): ordered values as numbers, categories by index, unseen ones as -1."""
         # dates are days, levels their indices, missing ordered values NaN; an array in this form is returned itself

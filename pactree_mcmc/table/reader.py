@@ -32,7 +32,9 @@ class Table:
         """Return column ``k`` in the form in which the table contains it: an array or a Series (n,)."""
         if self.array is not None:
             return self.array[:, k]
-        return self.frame.iloc[:, k] if hasattr(self.frame, "iloc") else self.frame.to_series(k)
+        raw = self.frame.iloc[:, k] if hasattr(self.frame, "iloc") else self.frame.to_series(k)
+        # a dictionary of Arrow is a categorical
+        return raw.array.__arrow_array__().to_pandas() if str(raw.dtype).startswith("dictionary<") else raw
 
     def take(self, rows: Any) -> Any:
         """Return the rows that a slice or an index array selects, as an array or a frame like the table itself."""

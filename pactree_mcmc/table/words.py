@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, NamedTuple
@@ -290,11 +291,23 @@ def categories_text(labels: Iterable[Any]) -> str:
     return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
 
 
+class QuotedLabel(str):
+    """A category of text that is always shown in quotes, because another category has the same text."""
+
+
+def told_apart(labels: Sequence[Any]) -> list[Any]:
+    """Return the labels of a column; those of text whose words another label has, such as "1" beside 1, are quoted."""
+    words = Counter(map(label_words, labels))
+    return [QuotedLabel(x) if isinstance(x, str) and words[label_words(x)] > 1 else x for x in labels]
+
+
 def label_words(label: Any) -> str:
     """Return a category as text; in quotes if it could be read as several categories, or as a missing value."""
     if isinstance(label, bool):
         return "yes" if label else "no"
     text = str(label)
+    if isinstance(label, QuotedLabel):
+        return repr(text)
     if isinstance(label, str) or "," in text:
         return text if UNQUOTED_CATEGORY.fullmatch(text) and text.isprintable() else repr(text)
     return "missing" if label is None else text

@@ -95,7 +95,7 @@ def check_balance(
     Warns
     -----
     UserWarning
-        If the step of a move of your own leads to another tree from no tree of the model: nothing was checked.
+        If a step leads to another tree from no tree of the model: nothing was checked.
 
     Notes
     -----
@@ -125,7 +125,7 @@ def check_balance(
     check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
     report = _BalanceCheck(move, model, float(beta), int(most_trees), float(tolerance)).report()
-    if isinstance(move, Move) and not (report.transition - np.diag(np.diag(report.transition))).any():
+    if not (report.transition - np.diag(np.diag(report.transition))).any():
         warn(f"{report.move!r} leads from no tree of the model to another: nothing was checked; give another model.")
     return report
 

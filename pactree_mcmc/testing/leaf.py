@@ -76,7 +76,7 @@ def check_leaf(
     TypeError
         If ``leaf`` is not a Leaf, or is one that has no compiled form.
     ValueError
-        If an argument is out of range, or ``y`` does not suit the leaf.
+        If an argument is out of range, ``y`` does not suit the leaf, or all statistics are 0, so nothing was checked.
 
     Notes
     -----
@@ -139,6 +139,8 @@ class _LeafCheck:
         """Return the report, or raise a LeafError."""
         self._check_rows()
         stats = np.array([self.rows[rows].sum(axis=0) for rows in self.cells])
+        if not stats.any():
+            raise ValueError("the statistics of all cells are 0: nothing was checked; give other y or sample_weight.")
         for cell in stats:
             self._check_score(cell)
         empty = np.zeros(self.rows.shape[1])
@@ -220,7 +222,6 @@ class _LeafCheck:
 
     def _check_log_density(self, stats: np.ndarray) -> None:
         """Raise a LeafError if the predictive density of a row is not the difference that it makes to the score."""
-        # only the shape is checked if the leaf can use rows E (`estimation=`), or its score is not a sum over leaves
         if not self.leaf.has_likelihood:
             raise NotImplementedError
         rows = self.rng.integers(0, len(self.rows), len(stats))
@@ -229,7 +230,8 @@ class _LeafCheck:
         if density.shape != (len(stats),) or np.isnan(density).any():
             raise LeafError(f"log_density has shape {density.shape} for {len(stats)} cells, or is NaN.")
         if self.leaf.uses_estimation or not self.leaf.has_additive_score:
-            return
+            # only the shape was checked
+            raise NotImplementedError
         for cell, row, log_density in zip(stats, rows, density, strict=True):
             gain = self._scores(cell + self.rows[row])[0] - self._scores(cell)[0]
             if not np.isclose(log_density, gain, rtol=1e-7, atol=1e-7):

@@ -71,7 +71,7 @@ def check_split_prior(
     TypeError
         If ``split_prior`` is not a split prior, or is one that has no compiled form.
     ValueError
-        If an argument is out of range or the prior does not suit X.
+        If an argument is out of range, the prior does not suit X, or no cell of X can be split.
 
     Examples
     --------
@@ -101,6 +101,10 @@ def check_split_prior(
     check = _SplitPriorCheck(model)
     for _ in range(int(n_walks)):
         check.check_path(generator)
+    if check.n_splits == 0:
+        raise ValueError(
+            f"no cell of X can be split by {split_prior!r}: nothing was checked; pass X= with more rows or values."
+        )
     return SplitPriorReport(split_prior, check.n_cells, check.n_splits, check.max_difference)
 
 

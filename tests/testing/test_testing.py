@@ -180,6 +180,16 @@ def test_what_cannot_be_checked_is_refused(call, error):
         call()
 
 
+def test_a_check_that_tested_nothing_says_so():
+    splits = pt.CustomSplits(lambda cut: 1.0, of=pt.LocalCuts(min_leaf=10))
+    with pytest.raises(ValueError, match="nothing was checked; pass X= with more rows"):
+        pt.testing.check_split_prior(splits)
+    with pytest.raises(ValueError, match="statistics of all cells are 0: nothing was checked"):
+        pt.testing.check_leaf(pt.DirichletMultinomial(), [0, 1] * 6, sample_weight=[1.0] + [0.0] * 11, n_cells=1)
+    with pytest.warns(UserWarning, match="'change' leads from no tree .* nothing was checked"):
+        pt.testing.check_balance("change", pt.TreeModel([[0.0], [1.0]], [0, 1]))
+
+
 def log_times(s, n):
     return math.lgamma(1.0 + s[0]) - (1.0 + s[0]) * math.log(1.0 + s[1])
 

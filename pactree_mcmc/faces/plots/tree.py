@@ -372,7 +372,7 @@ MAX_LISTED_CLASSES = 6  # largest number of classes that are all listed in a nod
 CERTAIN_COLOR, CERTAIN_OPACITY = (0.0, 0.45, 0.7), 0.45  # colour of a certain node of a consensus tree, and its opacity
 
 
-def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
+def plot_shape(shape: Shape | Posterior, ax: Axes | None = None, *, label: Any = None) -> Axes:
     """Draw a shape of tree: its splits, with the interval of each cut, and the interval of each leaf.
 
     Parameters
@@ -382,19 +382,21 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
         in the title.
     ax : matplotlib Axes, optional
         The drawing is scaled down to fit. Default: a new figure, large enough to read all text.
+    label : optional
+        Class whose probability is shown. Default: of two classes the last one, else all.
 
     Returns
     -------
     matplotlib Axes
-        A leaf has the mean, or the probability of each class (of two classes that of the last one), with its interval,
+        A leaf has the mean, or the name and the probability of each class that is shown, with its interval,
         as text and as a strip. The strips of means have one axis in all leaves, those of probabilities go from 0 to 1.
         If predictions depend on columns of X, a leaf has the regression of the most
         probable tree instead.
 
     Raises
     ------
-    TypeError
-        If ``shape`` is neither a shape nor a posterior.
+    TypeError, ValueError
+        If ``shape`` is neither a shape nor a posterior, or ``label`` is not a class.
 
     Examples
     --------
@@ -406,18 +408,18 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
     """
     if isinstance(shape, Posterior):
         shapes = shape.shapes(most=1)
-        axes = plot_shape(shapes.shapes[0], ax)
+        axes = plot_shape(shapes.shapes[0], ax, label=label)
         title = f"most probable shape, probability {shapes.shapes[0].probability:.2g}; "
         title += f"brackets are {100.0 * shapes.coverage:g} % intervals"
         style.set_title_below_caveat(axes, title, shapes.caveat, FONT_SIZE + 1.0, resizes=ax is None)
         return axes
     check_type("shape", shape, Shape, "an element of post.shapes().shapes, or a posterior")
-    return _draw_shape(shape, ax)
+    return _draw_shape(shape, ax, label)
 
 
-def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
+def _draw_shape(shape: Shape, ax: Axes | None, label: Any) -> Axes:
     """Draw the splits and the leaves of a shape, whose nodes are in preorder."""
-    rows, strips = shape.leaves.groupby("node")["rows"].first(), value_strips(shape)
+    rows, strips = shape.leaves.groupby("node")["rows"].first(), value_strips(shape, label)
     texts = {
         node: [f"{strip.name} {strip.texts[0]} [{', '.join(strip.texts[1:])}]".strip() for strip in leaf]
         for node, leaf in strips.items()

@@ -20,7 +20,12 @@ DEFAULT_TITLE = "Posterior over decision trees"
 
 
 def report(
-    post: TreeDistribution, path: AnyPath, *, truth: TreeDistribution | None = None, title: str | None = None
+    post: TreeDistribution,
+    path: AnyPath,
+    *,
+    truth: TreeDistribution | None = None,
+    title: str | None = None,
+    label: Any = None,
 ) -> Path:
     """Write the posterior as one HTML page, to look at in any browser.
 
@@ -37,6 +42,9 @@ def report(
         the draws. An exact posterior is its own truth, and its paths and trees are of 1,000 independent draws.
     title : str, optional
         Heading of the page.
+    label : optional
+        Class whose probabilities the most probable shape and the effects of features show. Default: of two classes the
+        last one, else up to eight.
 
     Returns
     -------
@@ -48,7 +56,7 @@ def report(
     TypeError
         If ``truth`` is not an exact posterior, or ``title`` not a text.
     ValueError
-        If the path cannot be written to, or ``truth`` is of another model.
+        If the path cannot be written to, or ``truth`` is of another model, or ``label`` is not a class.
 
     Notes
     -----
@@ -71,7 +79,7 @@ def report(
     from .content import report_content
     from .page import render_page
 
-    text = render_page(report_content(post, truth), DEFAULT_TITLE if title is None else title)
+    text = render_page(report_content(post, truth, label), DEFAULT_TITLE if title is None else title)
     target.write_text(text, encoding="utf-8", newline="\n")
     return target
 

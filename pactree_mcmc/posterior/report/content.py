@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.checks import check_type, read_generator
 from ...files.calls import versions
-from ...model.model import lines_of_cells, prediction_names
+from ...model.model import class_index, lines_of_cells, prediction_names
 from ...tree.tree import MAX_SHOWN_CLASSES
 from ..convergence import check_convergence, verdict
 from ..distribution import TreeDistribution, refuse_other_leaves
@@ -60,7 +60,7 @@ WHOLE_POSTERIOR_COVERAGE = 0.95
 NO_OBJECTION = "The chains agree: no criterion fails."
 
 
-def report_content(post: TreeDistribution, truth: TreeDistribution | None) -> dict[str, Any]:
+def report_content(post: TreeDistribution, truth: TreeDistribution | None, label: Any = None) -> dict[str, Any]:
     """Return all numbers and texts of the report, by the names that the template page.html uses."""
     refuse_other_leaves(post)
     sampled: Any = post._sampled(N_DRAWS, read_generator(0))
@@ -75,6 +75,8 @@ def report_content(post: TreeDistribution, truth: TreeDistribution | None) -> di
     # one order of classes everywhere, that of the model; the last of two classes stands for both
     names = [truncate(name, MAX_NAME_LENGTH) for name in prediction_names(model)]
     curve_columns = [1] if model.classes_ is not None and len(names) == 2 else list(range(len(names)))[:MAX_CLASSES]
+    if label is not None:
+        curve_columns = [class_index(model.classes_, label)]
     inclusion = _inclusion_rows(sampled, truth)
     effects = feature_effects(sampled, [line["feature"] for line in inclusion], curve_columns)
     shapes_drawn = shapes(sampled, most=1)
@@ -92,7 +94,7 @@ def report_content(post: TreeDistribution, truth: TreeDistribution | None) -> di
             leaf_count_sentence(sampled, shapes_drawn.n_shapes),
         ],
         "shape": shapes_drawn.shapes[0],
-        "shape_tree": _shape_tree(shapes_drawn.shapes[0]),
+        "shape_tree": _shape_tree(shapes_drawn.shapes[0], label),
         "curve_names": [names[j] for j in curve_columns],
         "sizes": _leaf_count_rows(sampled, truth),
         "inclusion": inclusion,
@@ -209,9 +211,9 @@ def _inclusion_rows(sampled: Any, truth: TreeDistribution | None) -> list[dict[s
     )
 
 
-def _shape_tree(shape: Shape) -> dict[str, Any]:
+def _shape_tree(shape: Shape, label: Any) -> dict[str, Any]:
     """Return the nodes of a shape as nested dictionaries."""
-    leaves, strips = shape.leaves.groupby("node").first(), value_strips(shape)
+    leaves, strips = shape.leaves.groupby("node").first(), value_strips(shape, label)
 
     def subtree(node: int) -> tuple[dict[str, Any], int]:
         """Return a node, and the number of the first node after its subtree."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...model.leaf.distributions import NegativeBinomial, StudentT
 from ...model.model import words_of_cells
-from ...table.words import NUMBER, digits_of_range, label_words, rounded_text, threshold_text
+from ...table.words import NUMBER, digits_of_range, label_words, rounded_text, threshold_text, told_apart
 from ...tree.arrays import LEAF
 from ..draws import Draws
 from ..ess import rhat_and_ess_by_tree
@@ -385,7 +385,7 @@ def _feature_content(sampled: Draws, k: int, value: Any) -> dict[str, Any]:
         "unit": unit_words(kind, value or 0.0),
     }
     if categories is not None:
-        labels = [truncate(label_words(label), MAX_NAME_LENGTH) for label in categories.tolist()]
+        labels = [truncate(label_words(label), MAX_NAME_LENGTH) for label in told_apart(categories.tolist())]
         feature |= {"kind": "nominal", "categories": labels}
     return feature
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.checks import Seed, central_fractions, read_generator
 from ...model import TreeModel
-from ...table.words import NUMBER, Kind, label_words
+from ...table.words import NUMBER, Kind, label_words, told_apart
 from ...tree.tree import Tree
 from ..distribution import TreeDistribution, draws_of, refuse_other_leaves
 from ..draws import Draws
@@ -101,7 +101,7 @@ def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pie
     if categories is not None:
         middles = np.arange(float(len(categories)))
         edges = np.arange(len(categories) + 1.0) - 0.5
-        return FeatureAxis(feature, name, edges, middles, [label_words(c) for c in categories.tolist()])
+        return FeatureAxis(feature, name, edges, middles, [label_words(c) for c in told_apart(categories.tolist())])
     cuts = [t.threshold[(t.feature == feature) & (t.categories < 0)] for t in trees]
     thresholds = np.unique(np.concatenate([np.empty(0), *cuts]))
     thresholds = thresholds[np.isfinite(thresholds)]

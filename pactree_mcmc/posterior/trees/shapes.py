@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...core.checks import Seed, central_fractions, check_count
 from ...core.texts import limited_lines, with_short_repr
-from ...model.model import words_of_cells
+from ...model.model import class_index, words_of_cells
 from ...table.words import categories_text, count_text, rounded_texts, shortened
 from ...tree.arrays import LEAF, iterate_nodes, node_depths
 from ...tree.tree import Tree
@@ -61,8 +61,20 @@ class Shape(NamedTuple):
     other columns either if leaves predict nothing.
     """
 
-    def format(self) -> str:
-        """Return the shape as indented text, with an interval for each cut and each leaf."""
+    def format(self, label: Any = None) -> str:
+        """Return the shape as indented text, with an interval for each cut and each leaf.
+
+        Parameters
+        ----------
+        label : optional
+            Class whose probability each leaf shows. Default: of two classes the more probable one, else all.
+
+        Raises
+        ------
+        ValueError
+            If ``label`` is not a class.
+        """
+        column = _column_of_label(self, label)
         lines: list[str] = []
         leaves = dict(iter(self.leaves.groupby("node", sort=False)))
         is_binary = self.tree.classes is not None and len(self.tree.classes) == 2
@@ -70,7 +82,7 @@ class Shape(NamedTuple):
         for node in range(2 * len(self.splits) + 1):
             prefix, child_prefix = todo.pop()
             if node in leaves:
-                lines.append(prefix + _leaf_text(leaves[node], is_binary))
+                lines.append(prefix + _leaf_text(leaves[node], is_binary, column))
                 continue
             lines.append(prefix + str(self.splits.loc[node, "words"]))
             todo += [
@@ -117,13 +129,13 @@ class Shapes(NamedTuple):
         by_chain = np.array([shape.by_chain for shape in self.shapes])
         return pd.DataFrame(columns | {f"chain {c}": column for c, column in enumerate(by_chain.T)})
 
-    def format(self) -> str:
-        """Return the most probable shape as text, and the probabilities of the others."""
+    def format(self, label: Any = None) -> str:
+        """Return the most probable shape as text, ``label`` as of `Shape.format`, and the others' probabilities."""
         first, next_shapes = self.shapes[0], self.shapes[1:6]
         coverage = f"{100.0 * self.coverage:g} %"
         lines = [self.caveat] * bool(self.caveat)
         lines += [f"most probable shape: probability {first.probability:.3f}, {coverage} intervals in brackets"]
-        lines += [first.format()]
+        lines += [first.format(label)]
         if next_shapes:
             others = ", ".join(f"{shape.probability:.3f}" for shape in next_shapes)
             lines.append(f"next shapes: {others}; {self.n_shapes} shapes in all")
@@ -144,9 +156,15 @@ class ValueStrip(NamedTuple):
     """The same three as fractions of the axis, which all leaves share; probabilities go from 0 to 1."""
 
 
-def value_strips(shape: Shape) -> dict[int, list[ValueStrip]]:
+def _column_of_label(shape: Shape, label: Any) -> int | None:
+    """Return the index of the class ``label`` of a shape, None for None; raise a ValueError if it is not a class."""
+    return None if label is None else class_index(shape.tree.classes, label)
+
+
+def value_strips(shape: Shape, label: Any = None) -> dict[int, list[ValueStrip]]:
     """Return the strips of each leaf of a shape, by node; empty lists if leaves have no values."""
-    table = shape.leaves
+    # of the class ``label`` alone; by default of the last of two classes, or of all
+    table, column = shape.leaves, _column_of_label(shape, label)
     out: dict[int, list[ValueStrip]] = {int(node): [] for node in table["node"]}
     if "mean" not in table:
         return out
@@ -156,7 +174,9 @@ def value_strips(shape: Shape) -> dict[int, list[ValueStrip]]:
             out[int(node)].append(ValueStrip("", rounded_texts(ends, 2), [(end - low) / span for end in ends]))
         return out
     classes = list(dict.fromkeys(table["class"]))
-    listed = set(table.groupby("class", sort=False)["mean"].max().nlargest(MAX_CLASSES).index)
+    listed: Any = set(table.groupby("class", sort=False)["mean"].max().nlargest(MAX_CLASSES).index)
+    if column is not None:
+        classes = listed = [classes[column]]
     for label in classes[1:] if len(classes) == 2 else classes:
         lines = table[table["class"] == label] if label in listed else table[:0]
         for node, *ends in lines[["node", "mean", "lower", "upper"]].itertuples(index=False):
@@ -401,12 +421,13 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) 
     return lower, middle, upper
 
 
-def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
-    """Return ``leaf``, the lines of ``Shape.leaves`` on one leaf, as text."""
+def _leaf_text(leaf: pd.DataFrame, is_binary: bool, column: int | None) -> str:
+    """Return ``leaf``, the lines of ``Shape.leaves`` on one leaf, as text, those of class ``column`` or of all."""
     rows = f"({count_text(float(leaf['rows'].iloc[0]))})"
     if "mean" not in leaf:
         return f"leaf {leaf['words'].iloc[0]} {rows}" if "words" in leaf else f"leaf {rows}"
     reported = leaf.loc[[leaf["mean"].idxmax()]] if is_binary else leaf
+    reported = reported if column is None else leaf.iloc[[column]]
     texts = []
     for line in reported.to_dict("records"):
         ends = rounded_texts((line["mean"], line["lower"], line["upper"]), 3)
