@@ -193,13 +193,13 @@ def names_rows(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except ValueError as error:
-            found = re.search(r"\brow (\d+)\b(?!, labelled)", str(error))
+            match = re.search(r"\brow (\d+)\b(?!, labelled)", str(error))
             index = next((x.index for x in (*args, *kwargs.values()) if hasattr(x, "iloc")), None)
-            if found is not None and index is not None and int(found[1]) < len(index):
-                label = index.tolist()[int(found[1])]
-                if str(label) != found[1]:
+            if match is not None and index is not None and int(match[1]) < len(index):
+                label = index.tolist()[int(match[1])]
+                if str(label) != match[1]:
                     text = str(error)
-                    error.args = (f"{text[: found.end()]}, labelled {repr_of(label)}{text[found.end() :]}",)
+                    error.args = (f"{text[: match.end()]}, labelled {repr_of(label)}{text[match.end() :]}",)
             raise
 
     return cast(Function, checked)

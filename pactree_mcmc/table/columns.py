@@ -134,8 +134,8 @@ class Columns:
         if categories is None:
             raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
         labels = [(label, j) for j, category in enumerate(categories.tolist()) for label in labels_of(category)]
-        shown = told_apart([label for label, _ in labels])
-        return frozenset(label for label, (_, j) in zip(shown, labels, strict=True) if mask >> j & 1)
+        texts = told_apart([label for label, _ in labels])
+        return frozenset(label for label, (_, j) in zip(texts, labels, strict=True) if mask >> j & 1)
 
     @names_rows
     def numbers(self, X: Any) -> np.ndarray:

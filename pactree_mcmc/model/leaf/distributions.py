@@ -275,11 +275,13 @@ class StudentT(Distributions):
     def _tail(self, y: np.ndarray, sign: float) -> np.ndarray:
         """Return P(Y > y) (k,), or with ``sign`` -1 P(Y <= y)."""
         df, location, scale = self.parameters
-        near = self._by_scipy("sf" if sign > 0.0 else "cdf", y)
+        by_scipy = self._by_scipy("sf" if sign > 0.0 else "cdf", y)
         with np.errstate(all="ignore"):
             log_distance = np.log(np.abs(y - location)) - np.log(scale) - 0.5 * np.log(df)
-            far = np.exp(self._log_tail(log_distance))
-        return np.where(log_distance < math.log(FAR_TAIL), near, np.where(sign * (y - location) > 0.0, far, 1.0 - far))
+            tail = np.exp(self._log_tail(log_distance))
+        return np.where(
+            log_distance < math.log(FAR_TAIL), by_scipy, np.where(sign * (y - location) > 0.0, tail, 1.0 - tail)
+        )
 
     def below(self, y: np.ndarray) -> np.ndarray:
         return self._tail(y, -1.0)
@@ -289,12 +291,12 @@ class StudentT(Distributions):
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
         df, location, scale = self.parameters
-        near, _ = super().bracket(q)
+        by_scipy, _ = super().bracket(q)
         # the distance r with `_log_tail` equal to the log of the smaller tail
         with np.errstate(all="ignore"):
             log_distance = (self._log_tail(np.zeros(len(df))) - math.log(min(q, 1.0 - q))) / df
-            far = location + math.copysign(1.0, q - 0.5) * scale * np.sqrt(df) * np.exp(log_distance)
-        y = np.where(log_distance < math.log(FAR_TAIL), near, far)
+            tail = location + math.copysign(1.0, q - 0.5) * scale * np.sqrt(df) * np.exp(log_distance)
+        y = np.where(log_distance < math.log(FAR_TAIL), by_scipy, tail)
         return y, y
 
     def _by_scipy(self, name: str, *arguments: Any) -> np.ndarray:

@@ -22,7 +22,7 @@ from .base import MIN_VARIANCE, Target, Theta, refuse_rows
 from .counts import ExposedLeaf
 from .distributions import SMALLEST_NORMAL, Distributions, log_gamma_ratio
 
-LARGEST_LOG = 700.0
+LARGEST_LOG_TIME = 700.0
 """Largest log of a time, and minus that of the smallest one, so that neither overflows or underflows."""
 
 
@@ -80,11 +80,11 @@ class SurvivalLeaf(ExposedLeaf):
         power = 1.0 / self.k
         ends = power * math.log(leaf.rate), power * math.log(leaf.rate + total) + math.lgamma(1.0 + power)
         ends = (ends[0], ends[1] + max(0.0, math.lgamma(leaf.shape - power) - math.lgamma(leaf.shape)))
-        if ends[0] < -LARGEST_LOG or ends[1] > LARGEST_LOG:
+        if ends[0] < -LARGEST_LOG_TIME or ends[1] > LARGEST_LOG_TIME:
             raise ValueError(
                 f"k={self.k:g} with shape={leaf.shape:g}, rate={leaf.rate:g} and these y gives times of the order of "
-                f"10^{(ends[0] if ends[0] < -LARGEST_LOG else ends[1]) / math.log(10.0):.0f}, but the largest is "
-                f"10^{LARGEST_LOG / math.log(10.0):.0f}, the smallest its inverse; rescale y, or give a larger k."
+                f"10^{(ends[0] if ends[0] < -LARGEST_LOG_TIME else ends[1]) / math.log(10.0):.0f}, but the largest is "
+                f"10^{LARGEST_LOG_TIME / math.log(10.0):.0f}, the smallest its inverse; rescale y, or give a larger k."
             )
         return leaf
 

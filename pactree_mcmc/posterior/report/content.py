@@ -243,15 +243,15 @@ def _path_rows(
         exact = truth._cells.path_probability(paths.parent, sampled.draws.cells.key[paths.cell])
     model, condition, conditions = sampled.model, [ALL_ROWS], [ALL_ROWS]
     # the units (merged rows) that satisfy the printed conditions, which are not those of one tree if cuts are joined
-    units = [np.ones(model.units.n_units, dtype=np.bool_)]
+    is_inside_path = [np.ones(model.units.n_units, dtype=np.bool_)]
     for i, parent in enumerate(paths.parent[1:].tolist(), 1):
         last, text = _last_condition(sampled, paths, i)
         condition.append(text)
         conditions.append(f"{conditions[parent]}, {text}" if parent > 0 else text)
-        units.append(units[parent] & units_on_side(model, last))
-    rows = np.array([model.weight_of_unit[is_inside].sum() for is_inside in units])
+        is_inside_path.append(is_inside_path[parent] & units_on_side(model, last))
+    rows = np.array([model.weight_of_unit[is_inside].sum() for is_inside in is_inside_path])
     n_stats = sampled.draws.place_stats.shape[1]
-    stats = np.array([stats_of_units(model, is_inside, n_stats) for is_inside in units])
+    stats = np.array([stats_of_units(model, is_inside, n_stats) for is_inside in is_inside_path])
     feature = sampled.draws.distinct_trees.feature[paths.above].tolist()
     colour = [colours.index(k) if k in colours else N_COLORS for k in feature]
     predictions = lines_of_cells(model, stats, MAX_SHOWN_CLASSES)

@@ -348,11 +348,11 @@ def _units_of_leaves(
     """Return for each leaf of a shape the units (merged rows) that the printed splits send there, (n_units,) bool."""
     model, trees = draws.model, draws.distinct_trees
     is_leaf = trees.feature[nodes[0]] == LEAF
-    units, masks = [], [np.ones(model.units.n_units, dtype=np.bool_)]
+    is_inside, masks = [], [np.ones(model.units.n_units, dtype=np.bool_)]
     for j in range(len(is_leaf)):
         here = masks.pop()
         if is_leaf[j]:
-            units.append(here)
+            is_inside.append(here)
             continue
         k = int(trees.feature[nodes[0, j]])
         line, categories = splits.loc[j], -1
@@ -361,7 +361,7 @@ def _units_of_leaves(
         missing_left = k in model.columns.twins and line["missing_left"] >= 0.5
         left = units_on_side(model, Condition(k, float(line["cut"]), categories, bool(missing_left), True))
         masks += [here & ~left, here & left]
-    return units
+    return is_inside
 
 
 def _most_probable_categories(numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray) -> tuple[int, float]:
@@ -382,14 +382,14 @@ def or_missing(probability: float) -> str:
 
 
 def _table_of_leaves(
-    draws: Draws, nodes: np.ndarray, weight: np.ndarray, coverage: float, units: list[np.ndarray]
+    draws: Draws, nodes: np.ndarray, weight: np.ndarray, coverage: float, is_inside_leaf: list[np.ndarray]
 ) -> pd.DataFrame:
-    """Return the table ``Shape.leaves`` of m trees with ``weight`` (m,), given the ``units`` of each leaf's rule."""
+    """Return the table ``Shape.leaves`` of m trees with ``weight`` (m,); ``is_inside_leaf`` are the units of each."""
     import pandas as pd
 
     model, leaves = draws.model, np.flatnonzero(draws.distinct_trees.feature[nodes[0]] == LEAF)
-    rows = np.array([model.weight_of_unit[is_inside].sum() for is_inside in units])
-    stats = np.array([stats_of_units(model, is_inside, draws.place_stats.shape[1]) for is_inside in units])
+    rows = np.array([model.weight_of_unit[is_inside].sum() for is_inside in is_inside_leaf])
+    stats = np.array([stats_of_units(model, is_inside, draws.place_stats.shape[1]) for is_inside in is_inside_leaf])
     if not model.leaf.predicts or model.leaf.x_columns is not None:
         texts = words_of_cells(model, stats) if model.leaf.predicts else None
         return pd.DataFrame({"node": leaves, "rows": rows} | ({} if texts is None else {"words": texts}))
