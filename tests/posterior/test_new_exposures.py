@@ -68,6 +68,24 @@ def test_quantiles_of_a_new_y_are_those_of_its_distribution(truth):
                 assert 1.0 - ((1.0 + e * y**leaf.k / rate) ** -shape).mean() == pytest.approx(p, abs=1e-7)
 
 
+def test_standard_deviations_have_the_exposure(truth):
+    leaf, at = truth.model.leaf, factor(truth.model.leaf, AT)
+    assert truth.predict_std_over_trees(NEW, exposure=AT) == pytest.approx(truth.predict_std_over_trees(NEW) * at)
+    std = truth.predict_std_new_y(NEW, exposure=AT)
+    if not isinstance(leaf, pt.PoissonGamma):
+        assert std == pytest.approx(truth.predict_std_new_y(NEW) * at)
+        return
+    draws = truth.sample(400, rng=2)
+    std = draws.predict_std_new_y(NEW, exposure=AT)
+    trees = [draws.draws.distinct_tree(t).routes().leaves(NEW) for t in draws.draws.tree_of_draw[0]]
+    reached = np.array(trees) + draws.draws.coded_trees.offset[draws.draws.tree_of_draw[0]][:, None]
+    for i, e in enumerate(AT):
+        s = draws.draws.place_stats[reached[:, i]]
+        shape, rate = leaf.shape + s[:, 1], leaf.rate + s[:, 0]
+        mean, variance = stats.nbinom.stats(shape, rate / (rate + e))
+        assert std[i] == pytest.approx(np.sqrt((variance + mean**2).mean() - mean.mean() ** 2), rel=1e-6)
+
+
 @pytest.mark.more
 def test_draws_of_a_new_y_have_the_exposure(truth):
     drawn = truth.sample_predictive(NEW, 4000, rng=3, exposure=AT)
@@ -78,7 +96,7 @@ def test_draws_of_a_new_y_have_the_exposure(truth):
 
 
 METHODS = ["predict", "predict_quantiles", "predict_interval", "credible_interval", "draw_expectations"]
-METHODS += ["sample_predictive", "survival", "median_survival"]
+METHODS += ["sample_predictive", "survival", "median_survival", "predict_std_new_y", "predict_std_over_trees"]
 
 
 @pytest.mark.parametrize("name", METHODS)

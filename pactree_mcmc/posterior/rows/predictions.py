@@ -331,22 +331,35 @@ def sample_predictive_at(
     return y if model.classes_ is None else model.classes_[y]
 
 
-def predict_std_new_y(post: TreeDistribution, X: Any) -> np.ndarray:
+@documented
+def predict_std_new_y(post: TreeDistribution, X: Any, *, exposure: Any = None) -> np.ndarray:
     """Return the standard deviation (n,) of a new y, noise included, in the mixture of `predict_quantiles`.
 
     Infinite if the predictive distribution of a leaf has no variance, as can happen with ``a0`` of at most 1 and
     few rows in the leaf. `predict_std_over_trees` is the part due to disagreement between trees.
 
+    Parameters
+    ----------
+    {X}
+    {exposure}
+
     Raises
     ------
     ValueError
-        If the model is a classification, or X does not have the model's columns.
+        If the model is a classification, X does not have the model's columns, or ``exposure`` is out of range or given
+        to a leaf that has none.
     """
-    return mean_and_std_of_new_y(post._rows, post.model.columns.numbers(X))[1]
+    model, numbers = post.model, post.model.columns.numbers(X)
+    exposures = exposures_of(model, X, numbers, exposure)
+    mean, std = mean_and_std_of_new_y(post._rows, numbers)
+    if exposures is not None and isinstance(model.leaf, PoissonGamma):
+        # a count at exposure e has the variance e E(rate) + e^2 var(rate), with var(rate) = var(count at 1) - E(rate)
+        return np.sqrt(exposures * mean + exposures**2 * np.maximum(std**2 - mean, 0.0))
+    return values_at_exposure(model, std, exposures)
 
 
 @documented
-def predict_std_over_trees(post: TreeDistribution, X: Any) -> np.ndarray:
+def predict_std_over_trees(post: TreeDistribution, X: Any, *, exposure: Any = None) -> np.ndarray:
     """Return the standard deviation, over trees, of the prediction at each row, which is the disagreement of trees.
 
     It includes neither the noise of y nor the uncertainty of the mean of a leaf; see `predict_std_new_y`.
@@ -354,6 +367,7 @@ def predict_std_over_trees(post: TreeDistribution, X: Any) -> np.ndarray:
     Parameters
     ----------
     {X}
+    {exposure}
 
     Returns
     -------
@@ -363,9 +377,12 @@ def predict_std_over_trees(post: TreeDistribution, X: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        If X does not fit the model's columns, or the posterior is an exact progressive mixture.
+        If X does not fit the model's columns, ``exposure`` is out of range or given to a leaf that has none, or the
+        posterior is an exact progressive mixture.
     """
-    return std_over_trees(post._rows, post.model.columns.numbers(X))
+    numbers = post.model.columns.numbers(X)
+    exposures = exposures_of(post.model, X, numbers, exposure)
+    return values_at_exposure(post.model, std_over_trees(post._rows, numbers), exposures)
 
 
 def std_over_trees(rows: RowLaw, X: np.ndarray) -> np.ndarray:
