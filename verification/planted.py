@@ -425,11 +425,11 @@ BUGS = (
     ),
     Bug(
         FILES,
-        "a loaded cut may be the number of codes",
+        "a loaded cut may lie beyond the codes of its feature",
         "pactree_mcmc/loading/validate.py",
-        "(trees.cut < n_codes)",
-        "(trees.cut <= n_codes)",
-        "tests/loading",
+        "(trees.upper <= n_codes)",
+        "(trees.upper <= n_codes + 1)",
+        "tests/loading/test_damage.py -k cuts",
     ),
     Bug(
         ESTIMATORS,

@@ -94,8 +94,8 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
     require(~inner | (nominal == (trees.categories >= 0)), "a split is of another kind than its column")
     n_codes = np.append(model.n_codes, 1)[trees.feature]
     ordered = inner & ~nominal
-    require(~ordered | ((trees.cut >= -1) & (trees.cut < n_codes)), "a cut is out of range")
-    require(~ordered | ((trees.upper > trees.cut) & (trees.upper <= n_codes)), "a cut is out of range")
+    in_range = (trees.cut >= -1) & (trees.cut < trees.upper) & (trees.upper <= n_codes)
+    require(~ordered | in_range, "a cut is out of range")
     require(ordered | ((trees.cut == 0) & (trees.upper == 0)), "a cut is of no ordered split")
     require((trees.categories >= -1) & (trees.categories < SHIFT_LIMIT), "a set of categories")
     has_no_split = (trees.right == 0) & (trees.categories == -1)

@@ -96,7 +96,7 @@ def test_flipped_bytes_of_the_content_are_refused(saved, path):
         values = file["pactree_mcmc"]["small_int64"]
         chunk, numbers = values.id.get_chunk_info(0), values[()]
     rng = np.random.default_rng(2)
-    for at in rng.integers(chunk.byte_offset, chunk.byte_offset + chunk.size, 20).tolist():
+    for at in rng.integers(chunk.byte_offset, chunk.byte_offset + chunk.size, 6).tolist():
         content = saved[1]
         path.write_bytes(content[:at] + bytes([content[at] ^ 1 << int(rng.integers(8))]) + content[at + 1 :])
         with suppress(OSError), h5py.File(path, "r") as file:
@@ -195,6 +195,21 @@ def test_trees_that_lead_nowhere(name, value, path):
 
     with_content(path, change)
     refused(path, "its trees are not trees over 3 features")
+
+
+@pytest.mark.parametrize("name", ["cut", "upper"])
+def test_cuts_beyond_the_codes_of_their_feature(name, saved, path):
+    """By one, at the first split by a number."""
+
+    def change(content):
+        at = int(np.argmax(content.arrays["draws.trees.upper"] > 0))
+        n_codes = saved[0].model.n_codes[content.arrays["draws.trees.feature"][at]]
+        values = content.arrays[f"draws.trees.{name}"].copy()
+        values[at] = -2 if name == "cut" else n_codes + 1
+        return content._replace(arrays=content.arrays | {f"draws.trees.{name}": values})
+
+    with_content(path, change)
+    refused(path, "a cut is out of range")
 
 
 def test_units_are_the_sums_of_their_rows():

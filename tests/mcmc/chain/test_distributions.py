@@ -82,7 +82,6 @@ RUNS = {
         "grow-prune-('weighted_rows', 'chipman', 'dirichlet', 'weights that are lost in every sum')",
         "blanchard-('four_categories', 'stopped_by_depth', 'nig', 'weights that are lost in every sum')",
         "default-('trivial', 'conditioned', 'poisson', 'weights that are lost in every sum')",
-        "whole-('min_leaf_2_nominal', 'penalty', 'known', 'weights that are lost in every sum')",
         "cgm-('ties', 'chipman', 'laplace', None)",
         "guided-('feature_weights', 'conditioned_by_depth', 'dirichlet', None)",
     ]

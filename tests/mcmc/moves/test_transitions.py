@@ -111,11 +111,18 @@ def test_balance(step, case, prior, leaf):
 
 
 def simple_in_turn():
-    """Return every case with a sixth of the priors, every prior with a sixth of the cases, and leaves in turn."""
+    """Return every case with a sixth of the priors, every prior with a sixth of the cases, and leaves in turn.
+
+    A third of them is of every day.
+    """
     pairs = [(c, p) for (i, c), (j, p) in product(enumerate(CASES), enumerate(PRIORS)) if (i + j) % 6 == 0]
     with_empty_cells = [(case, "penalty_empty_cheap") for case in ("trivial", "grid", "dyadic", "cyclic")]
     pairs += [pair for pair in with_empty_cells if pair not in pairs]
-    return [(step, *pair, list(LEAVES)[i % len(LEAVES)]) for i, pair in enumerate(pairs) for step in SIMPLE]
+    return [
+        pytest.param(step, *pair, list(LEAVES)[i % len(LEAVES)], marks=[] if i % 3 == 0 else pytest.mark.more)
+        for i, pair in enumerate(pairs)
+        for step in SIMPLE
+    ]
 
 
 OWN_LEAF = [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")]
@@ -324,7 +331,10 @@ ALWAYS_ACCEPTED = {
     "one level": (4, lambda package: package.BranchingProcess(0.5, 1)),
 }
 """Number of rows and tree prior of models without data, under which growths and prunings are nearly all accepted."""
-CONNECTED_SPACES = (*ALWAYS_ACCEPTED, "depth_1", "trivial_pair", "min_leaf_2")
+CONNECTED_SPACES = (
+    *(*ALWAYS_ACCEPTED, "depth_1"),
+    *(pytest.param(space, marks=pytest.mark.more) for space in ("trivial_pair", "min_leaf_2")),
+)
 
 
 @cache

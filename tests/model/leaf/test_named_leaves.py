@@ -9,6 +9,7 @@ from scipy import integrate, stats
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.model.leaf.compiled import leaf_score
 
 N = 9
 RNG = np.random.default_rng(5)
@@ -82,8 +83,9 @@ def test_the_score_is_the_integral_of_the_likelihood(name):
     model = model_of(name)
     own = model.leaf.row_stats(model.target)
     for rows in ([0], [1, 2, 3], list(range(6))):
-        result = model.leaf.log_score(own[rows].sum(axis=0), model.target)
-        assert result == pytest.approx(math.log(posterior_mean(name, lambda p: 1.0, rows)), abs=1e-7)
+        sums, expected = own[rows].sum(axis=0), math.log(posterior_mean(name, lambda p: 1.0, rows))
+        assert model.leaf.log_score(sums, model.target) == pytest.approx(expected, abs=1e-7)
+        assert leaf_score(model.lowered.leaf, sums[None], 0) == pytest.approx(expected, abs=1e-7)
 
 
 def linear_distribution(leaf, F, r):
