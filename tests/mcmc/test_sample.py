@@ -9,7 +9,8 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import Tree
-from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS
+from pactree_mcmc.mcmc.chain.tempering import Ladder, read_ladder
+from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, read_kernel
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 from tests.problems.trees import library_tree, nested_tree
@@ -105,6 +106,16 @@ def test_refused_mixtures(kernel, words):
 def test_refused_ladders(ladder):
     with pytest.raises(ValueError, match="betas"):
         draw(betas=ladder)
+
+
+def test_levels_exchange_by_the_ratio_of_their_scores():
+    """With probability min(1, exp((beta_i - beta_j) (score_j - score_i))), even and odd pairs in turn."""
+    kernel, betas = read_kernel("grow-prune"), read_ladder([1.0, 0.4, 0.0])
+    ladder = Ladder(MODEL.lowered, kernel, np.random.default_rng(0), betas)
+    ladder._log_scores = lambda: np.array([-3.0, -5.0, -4.0])
+    ladder._exchange()
+    ladder._exchange()
+    assert ladder.acceptance == pytest.approx([np.exp(0.6 * -2.0), 1.0], rel=1e-12)
 
 
 @pytest.mark.more
