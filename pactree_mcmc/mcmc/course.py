@@ -28,7 +28,7 @@ from ..core.sending import with_model_sent_once
 from ..core.texts import warn
 from ..files.calls import Call
 from ..files.store import write_parts
-from ..posterior.convergence import has_converged, log_posterior_converged, loss_lines, short_diagnosis
+from ..posterior.convergence import LOSS_PHRASE, first_failure, log_posterior_failure, loss_lines, short_diagnosis
 from ..posterior.draws import Draws
 from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import Tempering, join_ladder_reports, prior_mass
@@ -55,7 +55,7 @@ MAX_PILOT_FRACTION = 0.5
 class Verdict(NamedTuple):
     """Result of the criterion on the draws of a stretch."""
 
-    passes: bool  # True if the draws satisfy the criterion
+    failure: str  # phrase on what fails first, "" if the draws satisfy the criterion
     evidences: np.ndarray | None  # `Course.evidences` of the draws, or None if they were not computed
 
 
@@ -83,6 +83,7 @@ class Run:
     is_interrupted: bool = False
     n_tune: int = 0  # number of tuning steps of a chain, for the progress
     phase: str = ""  # description of the present part of tuning, for the progress
+    failure: str = ""  # phrase on what failed first at the last judgement, for the progress
 
     def __post_init__(self) -> None:
         self.stop = Stop() if self.request.seconds is None else Stop(self.request.seconds)
@@ -192,6 +193,7 @@ def make_stretches(run: Run) -> None:
         if n_further(run) < 1:
             return
         run.verdict = judge(run)
+        run.failure = run.verdict.failure
         stretch = next_stretch(run)
         if stretch is None:
             return
@@ -257,21 +259,23 @@ def judge(run: Run) -> Verdict:
     # the log posterior is judged first, since large trees take seconds to be joined
     saved = [run.draws[c] for c in run.up]
     log_posterior = [(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved]
-    if not log_posterior_converged(np.array(log_posterior)):
-        return Verdict(False, None)
+    failure = log_posterior_failure(np.array(log_posterior))
+    if failure:
+        return Verdict(failure, None)
     post = posterior_so_far(run)
-    if not has_converged(post):
-        return Verdict(False, None)
+    failure = first_failure(post)
+    if failure:
+        return Verdict(failure, None)
     evidences = team_evidences(post, run.stop.seconds)
     post.course = with_evidences(post, evidences)
-    return Verdict(not loss_lines(post), evidences)
+    return Verdict(LOSS_PHRASE if loss_lines(post) else "", evidences)
 
 
 def next_stretch(run: Run) -> Stretch | None:
     """Return the stretch after the verdict, the present one with a larger goal, or None at the end of the run."""
     now, draws = run.stretch, run.request.draws
     assert run.verdict is not None
-    if run.verdict.passes:
+    if not run.verdict.failure:
         is_trusted = now.before == 0 or now.confirms or now.thin > thin_of_stretch(now.number)
         if is_trusted or not first_that_fits(run, now.thin):
             return None
@@ -347,7 +351,7 @@ def complete(run: Run) -> Run:
 def finish(run: Run) -> SampledPosterior:
     """Return the posterior of the draws, write it to the file of the run, and warn if they are not to be trusted."""
     run = complete(run)
-    has_passed = run.verdict is not None and run.verdict.passes and run.n_draws <= run.request.draws
+    has_passed = run.verdict is not None and not run.verdict.failure and run.n_draws <= run.request.draws
     if run.lost_chains:
         save_if_due(run, now=True)
         rest = "" if run.path is None else f", and pt.resume({str(run.path)!r}) finishes the lost"

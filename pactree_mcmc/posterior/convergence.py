@@ -73,6 +73,8 @@ MAX_USABLE_PROBABILITY, MAX_USABLE_SD = 0.2, 0.5
 rows. Beyond it the two sides of the middle can no longer be distinguished."""
 CRITERIA = f"R-hat at most {MAX_RHAT}, effective sample size (ESS) at least {MIN_ESS:.0f}"
 """The criteria as a phrase."""
+LOSS_PHRASE = "a part of the posterior is missing"
+"""Phrase on draws that lack what other draws, or the trees visited, have."""
 READ_MORE_LINE = 'All quantities: post.diagnosis. What they mean: the page "When chains disagree" of the documentation.'
 """Last line of a warning."""
 NO_PROOF_REMARK = (
@@ -217,7 +219,7 @@ def loss_lines(post: HasDraws) -> list[str]:
     return evidence_difference_lines(post.course.evidences) + [
         f"{lack.kind} {names[lack.feature]!r} has probability {_rounded_down(lack.least)} or more, by the sum over the "
         f"trees visited in tuning, and {lack.fraction:.2g} in the draws"
-        f"{'' if lack.is_mixing else ', which never entered and left it'}: a part of the posterior is missing"
+        f"{'' if lack.is_mixing else ', which never entered and left it'}: {LOSS_PHRASE}"
         for lack in lacking_features(post)[:MAX_LISTED_PER_KIND]
     ]
 
@@ -514,30 +516,46 @@ def _scalars_by_tree(post: HasDraws) -> np.ndarray:
     return np.vstack([log_posterior, post.draws.n_leaves_of_tree[None], post.draws.depth_of_tree[None]])
 
 
-def log_posterior_converged(log_posterior: np.ndarray) -> bool:
-    """Return True if R-hat and effective sample size of ``log_posterior`` (chains, draws) satisfy the criteria."""
+def log_posterior_failure(log_posterior: np.ndarray) -> str:
+    """Return the R-hat of ``log_posterior`` (chains, draws) as a phrase if it or the effective sample size fails, else
+    "".
+    """
     rhat, ess = rhat_and_ess(_without_rounding_noise(log_posterior)[0][None])
-    return bool(rhat[0] <= MAX_RHAT and ess[0] >= MIN_ESS)
+    return "" if rhat[0] <= MAX_RHAT and ess[0] >= MIN_ESS else worst_rhat_phrase(["log posterior"], rhat)
 
 
 def has_converged(post: HasDraws) -> bool:
-    """Return True if no criterion of `check_convergence` fails, False with too few draws.
+    """Return True if no criterion of `check_convergence` fails, False with too few draws."""
+    return not first_failure(post)
+
+
+def first_failure(post: HasDraws) -> str:
+    """Return a phrase on what fails first of the criteria of `check_convergence`, "" if nothing fails.
 
     Predictions are computed only if no other criterion fails.
     """
     if _has_too_few_draws(post):
-        return False
+        return "too few draws"
     parts, rhat_and_ess_of_parts = [], []
     for part in _quantities_of_trees(post):
         rhat, ess = rhat_and_ess_by_tree(part.by_tree, post.draws.tree_of_draw)
         if not np.all((rhat <= MAX_RHAT) & (ess >= MIN_ESS)):
-            return False
+            return worst_rhat_phrase(part.names, rhat)
         parts.append(part)
         rhat_and_ess_of_parts.append((rhat, ess))
     parts.append(_checked_predictions(post))
     rhat_and_ess_of_parts.append(rhat_and_ess_by_tree(parts[-1].by_tree, post.draws.tree_of_draw))
-    failed = _join_diagnostics(post, parts, rhat_and_ess_of_parts).failed
-    return not (failed.any() or loss_lines(post))
+    diagnostics = _join_diagnostics(post, parts, rhat_and_ess_of_parts)
+    if diagnostics.failed.any():
+        failed = np.flatnonzero(diagnostics.failed)
+        return worst_rhat_phrase([diagnostics.names[i] for i in failed.tolist()], diagnostics.rhat[failed])
+    return LOSS_PHRASE if loss_lines(post) else ""
+
+
+def worst_rhat_phrase(names: list[str], rhat: np.ndarray) -> str:
+    """Return the largest R-hat, and what it belongs to."""
+    worst = int(np.argmax(np.where(np.isnan(rhat), np.inf, rhat)))
+    return f"worst R-hat {rhat[worst]:.3f} ({names[worst]})"
 
 
 def feature_indicators(post: HasDraws) -> Quantities:

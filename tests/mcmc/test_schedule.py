@@ -270,8 +270,8 @@ def test_lengths_out_of_range(rest, said):
 
 def test_the_log_posterior_is_judged_before_trees_are_joined(monkeypatch):
     """Since this takes seconds if trees are large."""
-    monkeypatch.setattr(_course, "log_posterior_converged", lambda log_posterior: False)
-    monkeypatch.setattr(_course, "has_converged", lambda post: pytest.fail("trees were joined"))
+    monkeypatch.setattr(_course, "log_posterior_failure", lambda log_posterior: "it fails")
+    monkeypatch.setattr(_course, "first_failure", lambda post: pytest.fail("trees were joined"))
     assert found(steps=500).course.steps == 500
 
 

@@ -292,8 +292,9 @@ def test_rounding_errors_are_no_difference():
     log_posterior = np.random.default_rng(0).integers(3, size=(4, 500)) - 123.4
     log_posterior *= 1.0 + 1e-15 * np.arange(4.0)[:, None]
     assert len(np.unique(log_posterior)) > 3
-    assert convergence.log_posterior_converged(log_posterior)
-    assert not convergence.log_posterior_converged(log_posterior * (1.0 + 1e-6 * np.arange(4.0))[:, None])
+    assert not convergence.log_posterior_failure(log_posterior)
+    failure = convergence.log_posterior_failure(log_posterior * (1.0 + 1e-6 * np.arange(4.0))[:, None])
+    assert failure.startswith("worst R-hat ") and failure.endswith(" (log posterior)")
 
 
 @pytest.mark.more(everyday=["shape0-80"])

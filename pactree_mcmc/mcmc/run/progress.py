@@ -29,6 +29,7 @@ class Progress:
         )
         self.start_time = self.last_line = time.monotonic()
         self.n_compiled, self.compiling, self._watching = 0, "", ExitStack()
+        self.first_steps: tuple[float, float] | None = None  # when draws were seen first, and the steps of a chain then
 
     def __enter__(self) -> Self:
         if self.is_shown:
@@ -51,7 +52,9 @@ class Progress:
             text = run.phase
         else:
             n = sum(run.n_draws_of(chain.number) + chain.n_saved for chain in chains)
-            total, unit, text = len(chains) * run.stretch.goal, "draws", _words_of_trees(chains)
+            total, unit = len(chains) * run.stretch.goal, "draws"
+            parts = _words_of_trees(chains), run.failure, self._time_left(run, n / len(chains))
+            text = ", ".join(part for part in parts if part)
         if n > 0:
             self.compiling = ""
         if not self.bar.disable:
@@ -67,6 +70,17 @@ class Progress:
             what = "tuning, " if is_tuning else ""
             parts = [self.compiling, f"{what}{n} of {total} {unit} after {now - self.start_time:.0f} s", text]
             print(", ".join(part for part in parts if part), file=sys.stderr, flush=True)
+
+    def _time_left(self, run: Any, n_draws: float) -> str:
+        """Return when a run ends at the latest, by its speed so far, given the draws of a chain in its stretch."""
+        now, stretch = time.monotonic(), run.stretch
+        steps = stretch.before + n_draws * stretch.thin
+        since, first = self.first_steps = self.first_steps or (now, steps)
+        if steps <= first:
+            return ""
+        n_left = (run.limit if run.request.is_adaptive else stretch.goal * stretch.thin) - steps
+        seconds = min((now - since) / (steps - first) * max(n_left, 0), run.stop.until - time.perf_counter())
+        return f"ends within {seconds:.0f} s" if seconds < 120.0 else f"ends within {seconds / 60.0:.0f} min"
 
     def _compile(self, _: CodeCache) -> None:
         """Announce that a function is about to be compiled."""
