@@ -18,6 +18,7 @@ from ..kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, Kernel
 from ..moves.learned import add_saved_trees, sample_trees, saved_log_weights_into
 from ..whole.density.fit import conditional_logit_loss, logistic_loss, new_decisions, record_decisions, solve_in_place
 from ..whole.density.graph import add_graph, copy_graph, evaluate_pieces
+from ..whole.scouts import roll_out
 
 INT, FLOATS, FLOAT_TABLE, INTS = types.int64, types.float64[::1], types.float64[:, ::1], types.int64[::1]
 GROWN_STARTS, GIVEN_STARTS = (root_sums_into, split_root, grow_from), (grow_by_split,)
@@ -31,7 +32,7 @@ GUIDED = (
     add_graph,
     evaluate_pieces,
 )
-GUIDED += (add_saved_trees, saved_log_weights_into)
+GUIDED += (roll_out, add_saved_trees, saved_log_weights_into)
 LIBRARY_STEPS = tuple(move.run for move in LIBRARY_MOVES.values())
 ALL_FUNCTIONS = (plant_root, *GROWN_STARTS, *GIVEN_STARTS, *LIBRARY_STEPS, *GUIDED, save_draw)
 """Compiled functions that chains of all kernels call: those of starts, of moves, and of a density."""
@@ -85,6 +86,7 @@ def typed_functions(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         copy_graph: (graph, graph),
         sample_trees: (packed_chain, FLOATS, INT),
         add_graph: (graph, graph),
+        roll_out: (packed_chain, INT, INT, FLOATS),
         evaluate_pieces: (graph, INTS),
         add_saved_trees: (packed_chain, numba.typeof(chain.saved.node), INTS, INTS, INT),
         saved_log_weights_into: (packed_chain, numba.typeof(chain.saved.node), INTS, INTS, FLOATS, INT),

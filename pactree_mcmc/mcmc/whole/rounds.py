@@ -44,7 +44,6 @@ WHOLE_WORK = 4e10
 MAX_WHOLE_LENGTH = 32
 """Number of steps, in multiples of the first draws, that would use up the work. It sets the length of a step."""
 
-
 class Team:
     """Chains that tune together, with the density and the graph that are fitted to their trees."""
 
@@ -68,6 +67,7 @@ def tune_in_teams(run: Any) -> None:
     teams = [Team(list(range(t, request.n_chains, request.n_teams))) for t in range(request.n_teams)]
     team_of_chain = {c: team for team in teams for c in team.chains}
     cost, rows = np.zeros((2, len(kernel.names))), 0.0
+    n_features = len(request.model.lowered.split_prior.feature)
     run.n_tune = rounds[-1][1]
     for k, (beta, until) in enumerate(rounds):
         grows = k >= len(ROUND_BETAS)
@@ -77,7 +77,10 @@ def tune_in_teams(run: Any) -> None:
         for c in (c for team in teams for c in team.chains if c in run.up):
             team = team_of_chain[c]
             n_free = (MAX_GRAPH_PIECES - int(team.graph.used.max())) // len(team.chains) if grows else 0
-            args[c] = beta, until, n_free, n_round_trees(request)
+            # each team scouts all root features, once
+            first = team.chains.index(c) if k == len(ROUND_BETAS) else n_features
+            scouted = np.arange(first, n_features, len(team.chains))
+            args[c] = beta, until, n_free, n_round_trees(request), scouted
         results: dict[int, RoundResult] = advance(run, tuning_round, args, ROUNDS_FRACTION)
         for team in teams:
             team.fit([results[c] for c in team.chains if c in results], grows)

@@ -15,9 +15,10 @@ from ..chain.rest import Rest, generator_from
 from ..moves.learned import add_saved_trees, sample_trees
 from ..run.records import Tuned
 from ..run.run_chain import RunChain
-from ..state.records import IS_GROWING, N_LINKS, N_PIECES, Graph, new_graph
+from ..state.records import IS_GROWING, N_LINKS, N_PIECES, N_VISITED_ROWS, Graph, new_graph
 from .density.fit import Decisions, join_decisions, new_decisions, record_decisions
 from .density.graph import with_capacity
+from .scouts import scout_roots
 
 MAX_RECORDED_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""
@@ -39,11 +40,12 @@ class RoundResult(NamedTuple):
 
 
 def tuning_round(
-    chain: RunChain, tuned: Tuned, beta: float, until: int, n_free: int, n_trees: int
+    chain: RunChain, tuned: Tuned, beta: float, until: int, n_free: int, n_trees: int, scouted: np.ndarray
 ) -> Generator[None, bool | None, RoundResult]:
     """Make tuning steps up to number ``until`` at inverse temperature ``beta``, then rest."""
     # if ``n_free`` > 0, the trees and about ``n_trees`` independent ones are added to a copy of the team's graph with
-    # so many more pieces and links. Otherwise the decisions of trees are recorded.
+    # so many more pieces and links, after plausible ones with the features ``scouted`` at the root. Otherwise the
+    # decisions of trees are recorded.
     chain.use(tuned)
     trees, rows_before = chain.awake, chain.n_visited_rows
     trees.use_kernel(tuned.kernel)
@@ -51,7 +53,12 @@ def tuning_round(
     graph = set_growing(trees, tuned.graphs[chain.team], n_free) if n_free > 0 else None
     decisions = new_decisions(MAX_RECORDED_CELLS)
     packed, first = pack(decisions), chain.tuned
-    interval, is_over = max(3 * (until - first) // (4 * N_RECORDED_TREES), 1), None
+    interval, is_over, scout_rows = max(3 * (until - first) // (4 * N_RECORDED_TREES), 1), None, 0
+    if graph is not None and len(scouted) > 0:
+        scout = replica_of_team(trees.lowered, tuned, chain.team, chain.rest)
+        scout.use_graph(graph)
+        is_over = yield from scout_roots(scout, scouted)
+        scout_rows = int(scout.state.count[N_VISITED_ROWS])
     while chain.tuned < until and not is_over:
         next_record = min(chain.tuned + interval, until)
         while chain.tuned < next_record and not is_over:
@@ -62,7 +69,8 @@ def tuning_round(
             is_over = yield from sample_into_graph(trees, round(n_trees * interval / (until - first)))
         elif graph is None and 4 * (chain.tuned - first) > until - first:
             record_decisions(trees.packed_chain, packed)
-    result = RoundResult(chain.n_visited_rows - rows_before, trees.cost, join_decisions([decisions]), graph)
+    rows = chain.n_visited_rows - rows_before + scout_rows
+    result = RoundResult(rows, trees.cost, join_decisions([decisions]), graph)
     set_density(trees, None, 1.0)
     trees.use_graph(new_graph())
     chain.take_rest()
