@@ -44,6 +44,7 @@ WHOLE_WORK = 4e10
 MAX_WHOLE_LENGTH = 32
 """Number of steps, in multiples of the first draws, that would use up the work. It sets the length of a step."""
 
+
 class Team:
     """Chains that tune together, with the density and the graph that are fitted to their trees."""
 
