@@ -155,7 +155,7 @@ def test_a_free_baseline_finds_what_one_shape_cannot():
         for leaf in (pt.PiecewiseExponential(), pt.ExponentialGamma(), pt.WeibullGamma(1.25), pt.WeibullGamma(0.8))
     }
     assert max(models, key=models.get) == next(iter(models))
-    post = exact.solve(pt.TreeModel(x[:, None], y, leaf=pt.PiecewiseExponential()))
+    post = exact.solve(pt.TreeModel(x[:, None], y, leaf=pt.PiecewiseExponential([1.0])))
     table = post.calibration(x[:, None], y, 2, times=[1.0]).table()
     truth = np.exp([-0.2, -1.2])
     assert np.sort(table["expected"]) == pytest.approx(np.sort(truth), abs=0.08)
