@@ -5,7 +5,7 @@ Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits (with Cut, the argument of its weight).
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
-PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, NormalLinear, CustomLeaf.
+PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, PiecewiseExponential, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree.
 Sampling: sample, resume, load, posterior_from_trees, warm_up, Posterior, SampledPosterior, ConvergenceWarning;
 progressive_mixture.
@@ -43,6 +43,7 @@ from .model import (
     NormalLinear,
     NormalSharedVariance,
     PacBayesLoss,
+    PiecewiseExponential,
     PoissonGamma,
     TreeModel,
     WeibullGamma,
@@ -87,6 +88,7 @@ __all__ = [
     "NormalLinear",
     "NormalSharedVariance",
     "PacBayesLoss",
+    "PiecewiseExponential",
     "PoissonGamma",
     "Posterior",
     "SampledPosterior",

@@ -51,6 +51,7 @@ def random_model(seed):
         (lambda: pt.PoissonGamma(exposure=1.0 + rng.random(n)), rng.poisson(np.exp(0.3 * signal))),
         (lambda: pt.ExponentialGamma(), times),
         (lambda: pt.WeibullGamma(1.5), times),
+        (lambda: pt.PiecewiseExponential(3), times),
     ]
     leaf, y = kinds[seed % len(kinds)]
     options["leaf"] = leaf()

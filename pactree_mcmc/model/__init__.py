@@ -12,7 +12,7 @@ from .leaf.classes import DirichletMultinomial, FrozenLaplace, PacBayesLoss
 from .leaf.counts import PoissonGamma
 from .leaf.custom import CustomLeaf
 from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalLinear, NormalSharedVariance
-from .leaf.positive import ExponentialGamma, WeibullGamma
+from .leaf.positive import ExponentialGamma, PiecewiseExponential, WeibullGamma
 from .model import Lowered, TreeModel
 from .split_prior.base import Cut, SplitPrior
 from .split_prior.custom_splits import CustomSplits

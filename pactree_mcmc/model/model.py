@@ -39,7 +39,7 @@ from .leaf.classes import DirichletMultinomial, FrozenLaplace, PacBayesLoss
 from .leaf.counts import PoissonGamma
 from .leaf.custom import CustomLeaf
 from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalLinear, NormalSharedVariance
-from .leaf.positive import ExponentialGamma, WeibullGamma
+from .leaf.positive import ExponentialGamma, PiecewiseExponential, WeibullGamma
 from .rows import MergedRows, PlainCell, PlainSplit, Units, first_rows, merge_rows, read_target, root_cell
 from .split_prior.base import SplitPrior, SplitRule, call_uncompiled, has_empty_sides, parts_box, parts_rows
 from .split_prior.custom_splits import BoundSplits, CustomSplits
@@ -53,7 +53,7 @@ COMPILED_SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplit
 COMPILED_LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
-    *(ExponentialGamma, WeibullGamma, NormalLinear),
+    *(ExponentialGamma, WeibullGamma, PiecewiseExponential, NormalLinear),
     CustomLeaf,
 )
 # methods of a leaf without a compiled form, which a subclass may therefore change

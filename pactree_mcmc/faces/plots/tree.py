@@ -13,6 +13,8 @@ from ...model import TreeModel
 from ...model.leaf.counts import ExposedLeaf, PoissonGamma
 from ...model.leaf.positive import SurvivalLeaf
 from ...posterior.posterior import Posterior
+from ...posterior.rows.calibration import kaplan_meier
+from ...posterior.rows.survival import N_GRID_TIMES
 from ...posterior.trees.consensus import ConsensusTree
 from ...posterior.trees.shapes import Shape, value_strips
 from ...table.words import count_text, rounded_text, rounded_texts, shortened
@@ -237,15 +239,15 @@ def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | No
     tree : Tree, optional
         Default: the most probable one, with its probability in the title.
     n_bins : int, default 15
-        Number of bins of the histograms of a regression.
+        Number of bins of the histograms of a regression. Times have none.
 
     Returns
     -------
     matplotlib Axes
         A classification: in each leaf a bar for each class, whose height is the number of its rows. A regression: in
         each leaf a histogram of y on its side, with a line at the mean. All leaves have one scale. With exposures y is
-        that at exposure 1, a rate or a time. Of times to an event the censored ones are a lighter part of each bar.
-        Rows count with their weights.
+        that at exposure 1, a rate or a time. Times to an event: in each leaf the Kaplan-Meier curve of its rows, a tick
+        at each censored time, and dashed the survival function of the model. Rows count with their weights.
 
     Raises
     ------
@@ -263,8 +265,6 @@ def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | No
     check_count("n_bins", n_bins)
     model = posterior.model
     values, weight = model.target.values.reshape(model.n_rows, -1), model.target.weights
-    is_survival = isinstance(model.leaf, SurvivalLeaf)
-    event = values[:, 1] != 0.0 if is_survival else np.ones(model.n_rows, dtype=np.bool_)
     title = ""
     if tree is not None:
         check_type("tree", tree, Tree, "a Tree, or leave it out for the most probable one")
@@ -290,10 +290,12 @@ def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | No
             # at exposure 1, as the values of the leaves
             leaf_model = cast(ExposedLeaf, model.leaf)
             y = y / leaf_model.at_exposure(np.ones((len(y), 1)), leaf_model.exposures(model.target))[:, 0]
-        legend = _draw_histograms(drawing, leaf, y, weight, event, n_bins)
+        if model.leaf.has_survival:
+            legend = _draw_survival(drawing, model, leaf, y)
+        else:
+            legend = _draw_histograms(drawing, leaf, y, weight, n_bins)
         left, foot = drawing.x[drawing.leaves[0]] - PANEL_WIDTH / 2.0, _panel_bottom(drawing) - 0.03
-        legend += "; at exposure 1" * is_exposed + "; light: censored" * is_survival
-        drawing.text(left, foot, legend, ha="left", va="top", color="0.35")
+        drawing.text(left, foot, legend + "; at exposure 1" * is_exposed, ha="left", va="top", color="0.35")
     drawing.ax.set_title(title, fontsize=FONT_SIZE + 1.0)
     return drawing.ax
 
@@ -326,23 +328,49 @@ def _panel_bottom(drawing: TreeDrawing) -> float:
     return float(drawing.y[drawing.leaves[0]] - drawing.leaf_height - PANEL_HEIGHT)
 
 
+def _draw_survival(drawing: TreeDrawing, model: TreeModel, leaf: np.ndarray, time: np.ndarray) -> str:
+    """Draw the Kaplan-Meier curve below each leaf, and dashed that of the model. Return the scale as text."""
+    event, weight, last = model.leaf.times_and_events(model.target.values)[1], model.target.weights, float(time.max())
+    bottom, height, grid = _panel_bottom(drawing), PANEL_HEIGHT - 0.1, np.linspace(0.0, last, N_GRID_TIMES)
+    row_stats, color = model.leaf.row_stats(model.target), style.color_of(0)
+    line: dict[str, Any] = {"color": color, "linewidth": 1.2}
+    for node in drawing.leaves.tolist():
+        here, left = (leaf == node) & (weight > 0.0), drawing.x[node] - PANEL_WIDTH / 2.0
+
+        def place(t: np.ndarray, left: float = left) -> np.ndarray:
+            return left + t / last * PANEL_WIDTH
+
+        drawing.bars(drawing.x[node], bottom, PANEL_WIDTH, height, "none", edgecolor="0.7")
+        if isinstance(model.leaf, SurvivalLeaf):
+            curve = model.leaf.mean_survival(row_stats[here].sum(axis=0)[None], grid)[0]
+            drawing.ax.plot(place(grid), bottom + height * curve, "--", color=style.color_of(3), linewidth=1.0)
+        if here.any():
+            observed = kaplan_meier(time[here], event[here], 0.9, weight[here])
+            steps, censored = np.append(1.0, observed.survival), np.unique(time[here & ~event])
+            times = place(np.append(0.0, observed.time))
+            drawing.ax.plot(times, bottom + height * steps, drawstyle="steps-post", **line)
+            ticks = observed.survival[np.searchsorted(observed.time, censored)]
+            drawing.ax.plot(place(censored), bottom + height * ticks, "|", color=color, markersize=4.0)
+    for level, text in ((0.0, "0"), (0.5, "0.5"), (1.0, "1")):
+        drawing.text(SIDE_AXIS_WIDTH, bottom + level * height, text, SIDE_AXIS_WIDTH, ha="right")
+    dashed = "; dashed: the model" * isinstance(model.leaf, SurvivalLeaf)
+    return f"Kaplan-Meier up to t = {rounded_text(last, 3)}{dashed}"
+
+
 def _draw_histograms(
     drawing: TreeDrawing,
     leaf: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray,
-    event: np.ndarray,
     n_bins: int,
 ) -> str:
-    """Draw a histogram of y on its side below each leaf, with one axis of y at the left. Return the scale as text."""
-    # the weight of rows with `event` True is dark, that of the others (censored) light; a line marks the leaf's value
+    """Draw a histogram of y on its side and a line at the mean below each leaf. Return the scale as text."""
     low, high = float(y.min()), float(y.max())
     if low == high:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, n_bins + 1)
     group = np.clip(np.searchsorted(edges, y, side="right") - 1, 0, n_bins - 1)
     counts = _weights_by_leaf_and_group(leaf, group, drawing.leaves, n_bins, weight)
-    events = _weights_by_leaf_and_group(leaf, group, drawing.leaves, n_bins, weight * event)
     longest = max(float(counts.max()), SMALLEST_FLOAT)
     bottom, height = _panel_bottom(drawing), PANEL_HEIGHT - 0.1
     place, thickness = bottom + (np.arange(n_bins) + 0.5) * height / n_bins, 0.9 * height / n_bins
@@ -350,10 +378,9 @@ def _draw_histograms(
     for i, node in enumerate(drawing.leaves.tolist()):
         left = drawing.x[node] - PANEL_WIDTH / 2.0
         drawing.bars(drawing.x[node], bottom, PANEL_WIDTH, height, "none", edgecolor="0.7")
-        full, light = events[i] / longest * PANEL_WIDTH, (counts[i] - events[i]) / longest * PANEL_WIDTH
-        bar: dict[str, Any] = {"color": style.color_of(0), "linewidth": 0.0}
-        drawing.ax.barh(place, full, thickness, left, **bar)
-        drawing.ax.barh(place, light, thickness, left + full, alpha=0.35, **bar)
+        drawing.ax.barh(
+            place, counts[i] / longest * PANEL_WIDTH, thickness, left, color=style.color_of(0), linewidth=0.0
+        )
         mean = (np.clip(drawing.tree.value[node, 0], low, high) - low) / (high - low)
         ends = [left, left + PANEL_WIDTH]
         drawing.ax.plot(ends, [bottom + mean * height] * 2, color=style.color_of(3), linewidth=1.2)

@@ -143,6 +143,8 @@ class Leaf:
     has_likelihood: ClassVar[bool] = True
     # True if `expectation` is implemented; False if E(y) can only be drawn
     has_closed_expectation: ClassVar[bool] = True
+    # True if `draw_survival` can be called: y is a time to an event
+    has_survival: Any = False
     # False if the statistics and defaults contain no squares of y, so that the variance of y may overflow
     needs_variance: ClassVar[bool] = True
     y_columns: Any = 1  # number of columns of y, which has shape (n,) if there is one
@@ -375,6 +377,20 @@ class Leaf:
         # array (n, c), the columns of X that the leaf uses, if it uses any
         parameters = self.draw_parameters(rng, stats, target)
         return self.expectation_given([part[leaf] for part in parameters], *regressors)
+
+    def draw_survival(
+        self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, times: np.ndarray, target: Target
+    ) -> np.ndarray:
+        """Draw the parameters of the leaves of one tree given their rows, and return P(y > t) (n, k) in them.
+
+        ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each row of the result, and
+        ``times`` (k,) are the times t.
+        """
+        raise NotImplementedError
+
+    def times_and_events(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the time (n,) of each row of y, and True (n,) if the event was seen, or raise a ValueError."""
+        raise NotImplementedError
 
     def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
         """Draw y for training ``rows``, with the columns of the model's y: (n,), or (n, d) if it has d columns."""

@@ -12,7 +12,7 @@ from numba import cloudpickle
 
 from ...core.checks import check_count, check_flag, read_array, read_generator, read_numbers, refuse_other_rows, repr_of
 from ...files.encoding import register_class
-from .base import Leaf, Target
+from .base import Leaf, Target, refuse_rows
 from .distributions import Distributions
 
 # arguments of each function, before the rows of X if the leaf has ``x_columns``
@@ -25,6 +25,7 @@ CALL_ARGUMENTS = {
     "log_density": "stats, y",
     "draw": "rng, stats, leaf",
     "expectation": "rng, stats, leaf",
+    "survival": "rng, stats, leaf, times",
 }
 SCORE_TOLERANCE = 1e-9  # largest difference of the plain and the compiled score, relative to the score
 MAX_CHECKED_ROWS = 1000  # largest number of rows that a check uses
@@ -266,6 +267,11 @@ class CustomLeaf(Leaf):
         ``expectation(rng, stats, leaf)`` -> E(y), (n,), or class probabilities (n, K): draws the parameters
         of each of the leaves as ``draw`` does, then returns the expectation in leaf ``leaf[i]`` for each i < n.
         `credible_interval` and `draw_expectations` need it.
+    survival : function, optional
+        ``survival(rng, stats, leaf, times)`` -> P(time > t), (n, k): draws the parameters of each of the leaves as
+        ``draw`` does, then returns the survival function in leaf ``leaf[i]`` for each i < n, at each of ``times`` (k,).
+        For y of times, or of the two columns time and event (1: seen, 0: censored). `survival` and `calibration` need
+        it. Not with ``x_columns``.
 
     Raises
     ------
@@ -321,6 +327,7 @@ class CustomLeaf(Leaf):
         log_density: Callable[..., np.ndarray] | None = None,
         draw: Callable[..., np.ndarray] | None = None,
         expectation: Callable[..., np.ndarray] | None = None,
+        survival: Callable[..., np.ndarray] | None = None,
     ) -> None:
         self._score = _python_function(score)
         check_flag("classes", classes)
@@ -330,6 +337,7 @@ class CustomLeaf(Leaf):
         self.x_columns = read_x_columns("x_columns", x_columns)
         functions = {"stats": stats, "log_score": log_score, "predict": predict, "variance": variance}
         functions |= {"cdf": cdf, "log_density": log_density, "draw": draw, "expectation": expectation}
+        functions |= {"survival": survival}
         self._functions = functions
         for argument, function in self._functions.items():
             if function is not None and not callable(function):
@@ -338,6 +346,11 @@ class CustomLeaf(Leaf):
             raise ValueError(
                 "with classes=True the sums are the weights of the classes; leave stats=, y_columns= and x_columns= "
                 "out."
+            )
+        if survival is not None and (self.is_classifier or self.y_columns > 2 or self.x_columns is not None):
+            raise ValueError(
+                "survival= is for y of times, or of time and event: leave out classes= and x_columns=, and give "
+                "y_columns 1 or 2."
             )
         if not self.is_classifier and stats is None:
             raise ValueError("stats is missing; give a function of y that returns what each row adds, (n, k).")
@@ -456,6 +469,29 @@ class CustomLeaf(Leaf):
         if values.shape != (len(leaf), target.n_classes if self.is_classifier else 1):
             raise ValueError(f"expectation= of {self!r} returned shape {values.shape} for {len(leaf)} rows.")
         return values
+
+    @property
+    def has_survival(self) -> bool:  # type: ignore[override]
+        """True if the caller gave ``survival=``."""
+        return self._functions["survival"] is not None
+
+    def draw_survival(
+        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, times: np.ndarray, target: Target
+    ) -> np.ndarray:
+        function = self._function("survival", "a survival function")
+        values = np.asarray(function(rng, self.sums_of(stats).copy(), leaf, times.copy()), np.float64)
+        if values.shape != (len(leaf), len(times)) or not np.all((values >= 0.0) & (values <= 1.0)):
+            raise ValueError(
+                f"survival= of {self!r} returned shape {values.shape}, or no probabilities, for {len(leaf)} rows and "
+                f"{len(times)} times; return probabilities ({len(leaf)}, {len(times)})."
+            )
+        return values
+
+    def times_and_events(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        time, event = (y, np.ones(len(y))) if self.y_columns == 1 else y.T
+        refuse_rows(~(time >= 0.0), "the time", time, "give times >= 0.")
+        refuse_rows((event != 0.0) & (event != 1.0), "the event", event, "give 1 where it was seen, else 0.")
+        return time, event == 1.0
 
     def check(self, y: Any, X: Any = None, *, cells: int = 50, rng: Any = 0) -> None:
         """Compare the plain and compiled forms of the leaf on random cells of some data; raise an error if they

@@ -1,10 +1,14 @@
-"""Leaf models of times, some of them censored, whose rate has a gamma prior (formulas, section 3)."""
+"""Leaf models of times, some of them censored, whose rates have gamma priors (formulas, section 3).
+
+The cumulative hazard at time t is ``lambda_1 B_1(t) + ... + lambda_J B_J(t)`` with known increasing functions B, the
+*basis*: t or t^k for a single rate, the time until t in each interval for a piecewise constant hazard.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import lgamma, log, log1p
 from typing import Any, Self
 
@@ -12,13 +16,14 @@ import numpy as np
 from numpy.random import Generator
 
 from ...core import portable
+from ...core.checks import check_count, is_integer, read_numbers, repr_of, set_field
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import register_class
 from ...table.coding import LARGEST_FLOAT
 from ...table.values import is_missing
 from ...table.words import count_text, rounded_text, rounded_texts
-from .base import MIN_VARIANCE, Target, Theta, refuse_rows
+from .base import MIN_VARIANCE, Leaf, Target, Theta, check_positive, refuse_rows
 from .counts import ExposedLeaf
 from .distributions import SMALLEST_NORMAL, Distributions, log_gamma_ratio
 
@@ -26,14 +31,12 @@ LARGEST_LOG_TIME = 700.0
 """Largest log of a time, and minus that of the smallest one, so that neither overflows or underflows."""
 
 
-class SurvivalLeaf(ExposedLeaf):
-    """Base class of leaf models of possibly censored times t, for which t^k has an exponential distribution."""
+class SurvivalLeaf(Leaf):
+    """Base class of leaf models of possibly censored times, with J rates that have gamma posteriors."""
 
     y_columns = 2
     y_names = ("time", "event")
-    shape: float | None
-    rate: float | None
-    k: float = 1.0
+    has_survival = True
 
     def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
         """Return the indices of time and event: by their names, else the event is the one column of 0 and 1."""
@@ -60,6 +63,55 @@ class SurvivalLeaf(ExposedLeaf):
         refuse_rows(~(time > 0.0), "the time", time, f"{type(self).__name__} needs times > 0.")
         is_flag = (event == 0.0) | (event == 1.0)
         refuse_rows(~is_flag, "the event", event, "give 1 where it was seen, 0 where the time is censored.")
+
+    def times_and_events(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.check_y(y)
+        return y[:, 0], y[:, 1] == 1.0
+
+    def basis(self, times: np.ndarray) -> np.ndarray:
+        """Return B_1(t), ..., B_J(t), (n, J), of each t in ``times`` (n,)."""
+        raise NotImplementedError
+
+    def gammas(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return shape and rate, (m, J) each, of the posteriors of the rates in cells with ``stats`` (m, n_stats)."""
+        raise NotImplementedError
+
+    def median_given(self, rates: np.ndarray) -> np.ndarray:
+        """Return the median time given the rates: (n,) given (n, J), or of any shape given as many single rates."""
+        raise NotImplementedError
+
+    def mean_survival(self, stats: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return P(time > t) (n, m) in cells with ``stats`` (n, n_stats) at ``times`` (m,), rates integrated out."""
+        with np.errstate(over="ignore"):
+            terms = [a[:, None] * np.log1p(b / r[:, None]) for a, r, b in self._by_rate(stats, times)]
+            return np.exp(-sum(terms))
+
+    def _by_rate(self, stats: np.ndarray, times: np.ndarray) -> Any:
+        """Yield shape (n,) and rate (n,) in cells with ``stats`` and the basis (m,) at ``times``, rate by rate."""
+        return zip(*(part.T for part in self.gammas(stats)), self.basis(times).T, strict=True)
+
+    def draw_survival(
+        self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, times: np.ndarray, target: Target
+    ) -> np.ndarray:
+        rates = self.draw_parameters(rng, stats, target)[0].reshape(len(stats), -1)[leaf]
+        return self.survival_given(rates, times)
+
+    def survival_given(self, rates: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return P(time > t) (n, m) given the rates of each row, (n, J) or (n,), for each t in ``times`` (m,)."""
+        with np.errstate(over="ignore"):
+            return np.exp(-np.minimum(rates, LARGEST_FLOAT).reshape(len(rates), -1) @ self.basis(times).T)
+
+    def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
+        time = self.draw(rng, stats, leaf, target, rows)
+        return np.column_stack([time, np.ones(len(time))])
+
+
+class OneRateLeaf(SurvivalLeaf, ExposedLeaf):
+    """Base class of leaf models of possibly censored times t, for which t^k has an exponential distribution."""
+
+    shape: float | None
+    rate: float | None
+    k: float = 1.0
 
     def resolve(self, target: Target) -> Self:
         time, event = target.values.T
@@ -110,16 +162,13 @@ class SurvivalLeaf(ExposedLeaf):
         shape, rate = self._posterior(stats)
         return Distributions("gamma", shape, np.zeros(len(stats)), 1.0 / rate)
 
-    def survival_given(self, rates: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return P(time > t) (n, m) given each lambda in ``rates`` (n,), for each t in ``times`` (m,)."""
+    def basis(self, times: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
-            return np.exp(-np.minimum(rates, LARGEST_FLOAT)[:, None] * times**self.k)
+            return times[:, None] ** self.k
 
-    def mean_survival(self, stats: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return P(time > t) (n, m) in cells with ``stats`` (n, n_stats) at ``times`` (m,), lambda integrated out."""
+    def gammas(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, rate = self._posterior(stats)
-        with np.errstate(over="ignore"):
-            return np.exp(-shape[:, None] * np.log1p(times**self.k / rate[:, None]))
+        return shape[:, None], rate[:, None]
 
     def median_given(self, rates: np.ndarray) -> np.ndarray:
         """Return the median time given each lambda in ``rates``, an array of any shape."""
@@ -172,10 +221,6 @@ class SurvivalLeaf(ExposedLeaf):
         rate = parameters[0] * (1.0 if rows is None else self.exposures(target)[rows])
         return portable.power(rng.exponential(size=len(rate)) / rate, 1.0 / self.k)
 
-    def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
-        time = self.draw(rng, stats, leaf, target, rows)
-        return np.column_stack([time, np.ones(len(time))])
-
 
 @by_address
 def exponential_score(s: Any, n: int, params: Any) -> float:
@@ -189,7 +234,7 @@ def exponential_score(s: Any, n: int, params: Any) -> float:
 
 @register_class
 @dataclass(frozen=True, eq=False, repr=False)
-class ExponentialGamma(SurvivalLeaf):
+class ExponentialGamma(OneRateLeaf):
     """Exponential times to an event with ``lambda ~ Gamma(shape, rate)`` integrated out; some may be censored.
 
     y has two columns, (n, 2): the time, and 1 if the event occurred then, or 0 if the time is censored. A censored row
@@ -257,7 +302,7 @@ def weibull_score(s: Any, n: int, params: Any) -> float:
 
 @register_class
 @dataclass(frozen=True, eq=False, repr=False)
-class WeibullGamma(SurvivalLeaf):
+class WeibullGamma(OneRateLeaf):
     """Weibull times to an event, of known shape ``k``, with ``lambda ~ Gamma(shape, rate)`` integrated out.
 
     The hazard at time t is ``lambda k t^(k - 1)``: it rises where ``k > 1`` and falls where ``k < 1``. y has two
@@ -308,3 +353,238 @@ class WeibullGamma(SurvivalLeaf):
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         more = sums[0] * math.log(self.k) + (self.k - 1.0) * sums[2] + sums[3:].sum()
         return super().plain_score(sums, target) + float(more)
+
+
+@by_address
+def piecewise_score(s: Any, n: int, params: Any) -> float:
+    """Return the log marginal likelihood in nats of a cell under `PiecewiseExponential`, its rates integrated out.
+
+    ``s``, ``n`` sums: events in each of the n / 2 intervals, then the time at risk in each. ``params``: the shapes of
+    the gamma priors of the rates, then their rates.
+    """
+    n_intervals, score = n // 2, 0.0
+    for j in range(n_intervals):
+        shape, rate, events, time = params[j], params[n_intervals + j], s[j], s[n_intervals + j]
+        score += lgamma(shape + events) - lgamma(shape) - shape * log1p(time / rate) - events * log(rate + time)
+    return score
+
+
+@register_class
+@dataclass(frozen=True, eq=False, repr=False)
+class PiecewiseExponential(SurvivalLeaf):
+    """Times to an event whose hazard is constant in each of a few intervals of time; some times may be censored.
+
+    The baseline is free: each leaf has a rate ``lambda_j ~ Gamma(shape, rate_j)`` in each interval j, which is
+    integrated out, so that a hazard may rise in one leaf and fall in another. y has two columns as for
+    `ExponentialGamma`, the special case of one interval. With ``d_j`` events in interval j, and ``t_j`` the total time
+    that the rows of a cell are at risk in it, the likelihood of the cell is the product of the ``lambda_j^d_j
+    exp(-lambda_j t_j)`` (Holford 1980; Ibrahim, Chen and Sinha 2001, section 3.1), and
+
+    ``score = sum_j log Gamma(shape + d_j) - log Gamma(shape) + shape log(rate_j) - (shape + d_j) log(rate_j + t_j)``.
+
+    Predicts the mean time to the event, which extrapolates the hazard of the last interval.
+
+    Parameters
+    ----------
+    ends : int, or array-like of shape (J - 1,), default 4
+        Times > 0, increasing, at which one interval ends and the next begins; the last interval has no end. Given a
+        number J of intervals, these are the quantiles j / J of the times of the events.
+    shape : float, default 1.25
+        Shape of the prior of each rate, > 1, so that the mean time is finite: it weighs as much as ``shape`` events in
+        each interval.
+    rate : float, or array-like of shape (J,), optional
+        Rate of these priors, > 0. By default set from the data: ``shape`` times the time per event in the interval, so
+        that the prior mean of each rate is that of all rows.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, a time is not positive, or an event is neither 0 nor 1.
+
+    Notes
+    -----
+    The ends depend on y, as the defaults of other leaves do: give them if the prior must not. An event at an end is in
+    the interval that ends there. Rows have no exposures.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> y = [[1.0, 1], [2.0, 1], [3.0, 0], [9.0, 1]]
+    >>> pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], y, leaf=pt.PiecewiseExponential(2)).leaf
+    PiecewiseExponential(ends=(2.0,), shape=1.25, rate=(4.375, 10.0))
+    """
+
+    ends: Any = 4
+    shape: float = 1.25
+    rate: Any = None
+    has_closed_expectation = False
+    positive_parameters = ("shape",)
+    compiled_score = staticmethod(piecewise_score)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.shape > 1.0:
+            raise ValueError(f"shape={self.shape} makes the mean time infinite; give shape > 1.")
+        if is_integer(self.ends):
+            set_field(self, "ends", check_count("ends", self.ends))
+        else:
+            times = np.atleast_1d(read_numbers("ends", self.ends))
+            if times.ndim > 1 or not np.all((np.diff(times, prepend=0.0) > 0.0) & np.isfinite(times)):
+                raise ValueError(f"ends={repr_of(self.ends)} is out of range; give a number, or increasing times > 0.")
+            set_field(self, "ends", tuple(times.tolist()))
+        if self.rate is not None:
+            check_positive("rate", self.rate, entries=True)
+            rates = read_numbers("rate", self.rate)
+            set_field(self, "rate", tuple(rates.tolist()) if rates.ndim else float(rates))
+
+    @property
+    def n_intervals(self) -> int:
+        return len(self.ends) + 1
+
+    def resolve(self, target: Target) -> Self:
+        self.check_y(target.values)
+        counts = target.weights > 0.0
+        (time, event), weight = target.values[counts].T, target.weights[counts]
+        out = replace(self, ends=_weighted_quantiles(time, weight * event, self.ends)) if self._has_count else self
+        spent, place = out.basis(time), np.searchsorted(np.array(out.ends), time, side="left")
+        at_risk = [portable.weighted_sum(weight, column) for column in spent.T]
+        n_events = [portable.weighted_sum(weight, event * (place == j)) for j in range(out.n_intervals)]
+        total, n_all = sum(at_risk), max(sum(n_events), 1.0)
+        if not np.isfinite(total):
+            raise ValueError("y is too large: its times overflow; rescale y.")
+        if self.rate is None and total < MIN_VARIANCE and target.weights.any():
+            raise ValueError(f"y is too small: its times add up to {total:.1g}; rescale y.")
+        overall = (total if total > 0.0 else 1.0) / n_all
+        # an interval in which no row is at risk has the rate of all intervals
+        rates = [self.shape * (t / max(d, 1.0) if t > 0.0 else overall) for t, d in zip(at_risk, n_events, strict=True)]
+        out = out.with_defaults(rate=tuple(rates))
+        out = replace(out, rate=(out.rate,) * out.n_intervals) if isinstance(out.rate, float) else out
+        if len(out.rate) != out.n_intervals:
+            raise ValueError(f"rate has {len(out.rate)} entries, and there are {out.n_intervals} intervals: one each.")
+        return out
+
+    @property
+    def _has_count(self) -> bool:
+        return is_integer(self.ends)
+
+    def basis(self, times: np.ndarray) -> np.ndarray:
+        starts = np.array([0.0, *self.ends])
+        return np.clip(times[:, None] - starts, 0.0, np.diff(starts, append=np.inf))
+
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        time, event = y.T
+        place = np.searchsorted(np.array(self.ends), time, side="left")
+        return *(event * (place == j) for j in range(self.n_intervals)), *self.basis(time).T
+
+    def score_params(self, target: Target) -> np.ndarray:
+        return np.concatenate([np.full(self.n_intervals, self.shape), np.broadcast_to(self.rate, self.n_intervals)])
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        events, time = np.split(sums, 2)
+        rate = np.array(self.rate)
+        terms = log_gamma_ratio(np.full(len(rate), self.shape), events) - self.shape * portable.log1p(time / rate)
+        return float(sum((terms - events * portable.log(rate + time)).tolist()))
+
+    def gammas(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        events, time = np.split(stats[:, 1:], 2, axis=1)
+        return self.shape + events, np.array(self.rate) + time
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> PiecewiseTimes:
+        return PiecewiseTimes(self, *self.gammas(stats))
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        return PiecewiseTimes(self, *self.gammas(stats)).mean_and_variance()[0][:, None]
+
+    def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
+        means = rounded_texts(self.value(stats, target)[:, 0].tolist(), 4)
+        events, time = (part.sum(axis=1).tolist() for part in np.split(stats[:, 1:], 2, axis=1))
+        return [
+            f"mean {mean}, {count_text(d, 'event')}, time at risk {rounded_text(t, 4)}"
+            for mean, d, t in zip(means, events, time, strict=True)
+        ]
+
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
+        shape, rate = self.gammas(stats)
+        return (rng.gamma(shape) / rate,)
+
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+        return self.time_at(parameters[0], rng.exponential(size=len(parameters[0])))
+
+    def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
+        # the integral of S over an interval in which the hazard is lambda, from S at its start
+        rates = parameters[0]
+        amount = rates * np.diff([0.0, *self.ends], append=np.inf)
+        before = np.cumsum(amount[:, :-1], axis=1)
+        at_start = np.exp(-np.column_stack([np.zeros(len(rates)), before]))
+        return (at_start * -np.expm1(-amount) / rates).sum(axis=1)[:, None]
+
+    def time_at(self, rates: np.ndarray, amount: np.ndarray) -> np.ndarray:
+        """Return the time (n,) at which the cumulative hazard reaches ``amount`` (n,), given rates (n, J)."""
+        starts = np.array([0.0, *self.ends])
+        reached = np.cumsum(rates[:, :-1] * np.diff(starts), axis=1)
+        j = (reached < amount[:, None]).sum(axis=1)
+        row, before = np.arange(len(rates)), np.column_stack([np.zeros(len(rates)), reached])
+        return starts[j] + (amount - before[row, j]) / rates[row, j]
+
+    def median_given(self, rates: np.ndarray) -> np.ndarray:
+        return self.time_at(rates, np.full(len(rates), math.log(2.0)))
+
+
+def _weighted_quantiles(time: np.ndarray, weight: np.ndarray, n: int) -> tuple[float, ...]:
+    """Return the quantiles 1 / n, ..., (n - 1) / n of ``time``, those of them that differ and lie below the largest."""
+    time, weight = time[weight > 0.0], weight[weight > 0.0]
+    order = np.argsort(time, kind="stable")
+    below = np.cumsum(weight[order])
+    # at a quantile the rounding of sums of weights must not decide
+    places = [int(np.searchsorted(below, below[-1] * (j / n - 1e-12))) for j in range(1, n)] if len(time) else []
+    return tuple(sorted({float(time[order[place]]) for place in places} - {float(time.max(initial=0.0))}))
+
+
+class PiecewiseTimes(Distributions):
+    """Times whose hazard is constant in intervals, with gamma distributions (k, J) of the rates integrated out."""
+
+    has_exact_brackets = False
+
+    def __init__(self, leaf: PiecewiseExponential, shape: np.ndarray, rate: np.ndarray) -> None:
+        super().__init__("piecewise exponential", shape, rate)
+        self.leaf = leaf
+
+    def _log_above(self, y: np.ndarray) -> np.ndarray:
+        shape, rate = self.parameters
+        with np.errstate(over="ignore"):
+            return -(shape * np.log1p(self.leaf.basis(y) / rate)).sum(axis=1)
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        return -np.expm1(self._log_above(y))
+
+    def above(self, y: np.ndarray) -> np.ndarray:
+        return np.exp(self._log_above(y))
+
+    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        # P(time > t) is at least what the mean rates give, by Jensen's inequality
+        shape, rate = self.parameters
+        low = self.leaf.time_at(shape / rate, np.full(len(shape), -math.log1p(-q)))
+        return low, 2.0 * low
+
+    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        # E(t) and E(t^2) are the integrals of S(t) and 2 t S(t). In an interval from s on, S(s + w) = S(s) (1 + u)^-a
+        # with u = w / r, shape a and rate r of its gamma distribution; u (1 + u)^-a = (1 + u)^(1 - a) - (1 + u)^-a
+        shape, rate = self.parameters
+        starts = np.array([0.0, *self.leaf.ends])
+        with np.errstate(all="ignore"):
+            length = np.diff(starts, append=np.inf) / rate
+            log_factors = -(shape * np.log1p(length))[:, :-1]
+            at_start = np.exp(np.cumsum(np.column_stack([np.zeros(len(shape)), log_factors]), axis=1))
+            first = _integral_of_power(shape, length)
+            second = _integral_of_power(shape - 1.0, length) - first
+            mean = (at_start * rate * first).sum(axis=1)
+            square = 2.0 * (at_start * rate * (starts * first + rate * second)).sum(axis=1)
+            return mean, np.where(np.isfinite(square), np.maximum(square - mean**2, 0.0), np.inf)
+
+
+def _integral_of_power(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the integral of ``(1 + u)^-a`` over u from 0 to x, entry by entry; x may be infinite."""
+    log_end, power = np.log1p(x), 1.0 - a
+    z = power * log_end
+    finite = np.where(np.abs(z) < 1e-8, log_end * (1.0 + z / 2.0), np.expm1(z) / np.where(power == 0.0, 1.0, power))
+    return np.where(np.isinf(x), np.where(a > 1.0, 1.0 / np.where(a > 1.0, a - 1.0, 1.0), np.inf), finite)

@@ -22,25 +22,19 @@ from ...core.checks import (
 )
 from ...core.texts import with_short_repr
 from ...model import TreeModel
-from ...model.leaf.positive import SurvivalLeaf
+from ...model.leaf.base import Leaf
+from ...model.leaf.positive import OneRateLeaf
 from ...model.model import value_column, value_label
 from ...model.rows import read_weight, read_y
 from ...table.words import EQUAL_DIGITS, rounded_text
-from ...tree.arrays import LEAF
 from ...tree.tree import Tree, match_columns
-from ..distribution import TreeDistribution, random_draws, refuse_other_leaves
+from ..distribution import TreeDistribution
 from ..trees.paths import conditions_in_words, path_to
 from .predictions import refuse_loss
-from .survival import mean_cumulative_hazard, mean_survival, read_times
+from .survival import N_GRID_TIMES, draw_survival, leaves_of_draws, mean_cumulative_hazard, mean_survival, read_times
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-N_GRID_TIMES = 101
-"""Number of times at which curves are drawn."""
-N_BAND_DRAWS = 1000
-"""Number of draws of a tree and its leaf parameters for the intervals of what is expected."""
 
 
 @with_short_repr
@@ -266,12 +260,11 @@ def calibration(
         refuse_loss(model)
         if times is not None:
             raise ValueError("times is given, but the model has classes; leave it out.")
-    elif calibrated_leaf(model).exposure is not None:
+    elif isinstance(calibrated_leaf(model), OneRateLeaf) and model.leaf.exposure is not None:
         raise ValueError(
             "the model has exposures, and survival functions are for exposure 1; a comparison with rows of other "
             "exposures would be wrong."
         )
-    refuse_other_leaves(post)
     central_fractions(coverage)
     if not isinstance(groups, Tree):
         if not is_integer(groups):
@@ -290,23 +283,23 @@ def calibration(
         event = ~labels_differ(labels, model.classes_[column : column + 1])
     else:
         y = read_y(y, len(numbers), model.leaf, model.target.names).astype(np.float64)
-        calibrated_leaf(model).check_y(y)
-        time, event = y[:, 0], y[:, 1] == 1.0
+        time, event = model.leaf.times_and_events(y)
     weight = read_weight(sample_weight, len(numbers))
     weight = np.ones(len(numbers)) if weight is None else weight
     counts = weight > 0.0
     numbers, event, weight = numbers[counts], event[counts], weight[counts]
     time = None if time is None else time[counts]
 
-    predictions, quantity = post._rows.values(numbers)[:, column], "P(time > t)"
-    grid = np.empty(0)
+    by_tree, quantity, grid = isinstance(groups, Tree), "P(time > t)", np.empty(0)
+    # groups of times by a tree need no predicted mean times
+    predictions = np.empty(0) if by_tree and time is not None else post._rows.values(numbers)[:, column]
     if time is None:
         quantity, means, events, times = value_label(model, column), predictions[:, None], predictions, grid
     else:
         if times is None:
             times = np.unique(np.quantile(time[event] if event.any() else time, [0.25, 0.5, 0.75]))
         grid = np.union1d(np.linspace(0.0, time.max(), N_GRID_TIMES), times)
-        means, events = mean_survival(post._rows, numbers, grid), mean_cumulative_hazard(post._rows, numbers, time)
+        means, events = mean_survival(post, numbers, grid), mean_cumulative_hazard(post, numbers, time)
     if isinstance(groups, Tree):
         group, names = _groups_by_tree(post, numbers, groups)
     else:
@@ -322,9 +315,9 @@ def calibration(
     return Calibration(names, quantity, label, group, weight, event, time, times, grid, *sides, float(coverage))
 
 
-def calibrated_leaf(model: TreeModel) -> SurvivalLeaf:
+def calibrated_leaf(model: TreeModel) -> Leaf:
     """Return the leaf of a model of times to an event, or raise a ValueError for any other regression."""
-    if not isinstance(model.leaf, SurvivalLeaf):
+    if not model.leaf.has_survival:
         raise ValueError(
             f"{type(model.leaf).__name__} is not a model of times to an event, nor of classes, and calibration is of "
             "these: give labels as y, or leaf=pt.ExponentialGamma() and y with the columns time and event. "
@@ -344,17 +337,10 @@ def _credible_bands(
 ) -> np.ndarray:
     """Return both ends (2, g, m) of the intervals of the averages over the rows of each group, pointwise."""
     # `fraction` (n,) is that of each row in the weight of its group
-    model, rng, n_groups = post.model, read_generator(0), int(group.max()) + 1
-    draws, trees = random_draws(post, N_BAND_DRAWS, rng)
-    arrays, averages = draws.coded_trees, []
-    for t, n_draws in zip(*(part.tolist() for part in np.unique(trees, return_counts=True)), strict=True):
-        nodes = slice(int(arrays.offset[t]), int(arrays.offset[t + 1]))
-        is_leaf = arrays.feature[nodes] == LEAF
-        stats, n_leaves = draws.place_stats[nodes][is_leaf], int(is_leaf.sum())
-        leaf = (np.cumsum(is_leaf) - 1)[draws.distinct_tree(t).routes().leaves(numbers)]
-        shares = np.bincount(group * n_leaves + leaf, fraction, n_groups * n_leaves).reshape(n_groups, n_leaves)
-        for _ in range(n_draws):
-            averages.append(shares @ _draw_expected(model, rng, stats, column, grid))
+    rng, n_groups, averages = read_generator(0), int(group.max()) + 1, []
+    for leaf, stats in leaves_of_draws(post, numbers, rng):
+        shares = np.bincount(group * len(stats) + leaf, fraction, n_groups * len(stats)).reshape(n_groups, -1)
+        averages.append(shares @ _draw_expected(post.model, rng, stats, column, grid))
     return np.quantile(averages, ends, axis=0)
 
 
@@ -363,8 +349,7 @@ def _draw_expected(
 ) -> np.ndarray:
     """Draw P(label) (l, 1), or P(time > t) (l, m) on the grid, in leaves with ``stats`` (l, s)."""
     if model.classes_ is None:
-        leaf = calibrated_leaf(model)
-        return leaf.survival_given(*leaf.draw_parameters(rng, stats, model.target), grid)
+        return draw_survival(model, rng, stats, grid)
     if not model.leaf.has_expectation:
         return model.leaf.value(stats, model.target)[:, [column]]
     return model.leaf.draw_expectation(rng, stats, np.arange(len(stats)), model.target)[:, [column]]

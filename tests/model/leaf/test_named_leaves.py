@@ -49,6 +49,8 @@ LEAVES = {name: parts[:2] for name, parts in ONE_PARAMETER.items()} | {
     "weibull, from the data": (pt.WeibullGamma(0.7), TIMES),
     "linear": (pt.NormalLinear([0, 1], 0.3, 0.7, 0.4, 2.0, 1.5, [1.0, 0.5], [2.0, 1.0]), REALS),
     "linear, from the data": (pt.NormalLinear([1]), REALS),
+    "piecewise": (pt.PiecewiseExponential([0.7, 2.0], 1.5, [1.0, 2.0, 3.0]), TIMES),
+    "piecewise, from the data": (pt.PiecewiseExponential(3), TIMES),
     "weibull, exposures": (pt.WeibullGamma(1.6, exposure=np.linspace(0.5, 2.0, N)), TIMES),
 }
 
