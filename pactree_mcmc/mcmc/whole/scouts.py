@@ -8,7 +8,7 @@ With lo the log odds of splitting a cell u once against stopping (`split_sums.sc
 
 the children u0 and u1 of q', and G = log(1 + e^lo) of a cell that is not split. As q' is drawn by the weights whose sum
 is e^lo, V estimates the sum of prior times likelihood over the subtrees of u without bias but for the cells that are
-not split (formulas, section 12.10). So ``split R V(u0) V(u1)``, with the cells u0 and u1 of the root split, estimates
+not split. So ``split R V(u0) V(u1)``, with the cells u0 and u1 of the root split, estimates
 the log sum over the trees with feature k at the root, and trees of a feature that no single split shows are among those
 of large estimates. They are added to the growing graph of the team, which then draws further trees like them.
 """
