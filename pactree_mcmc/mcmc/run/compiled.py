@@ -18,7 +18,7 @@ from ..kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, Kernel
 from ..moves.learned import add_saved_trees, sample_trees, saved_log_weights_into
 from ..whole.density.fit import conditional_logit_loss, logistic_loss, new_decisions, record_decisions, solve_in_place
 from ..whole.density.graph import add_graph, copy_graph, evaluate_pieces
-from ..whole.scouts import roll_out
+from ..whole.density.scouts import roll_out
 
 INT, FLOATS, FLOAT_TABLE, INTS = types.int64, types.float64[::1], types.float64[:, ::1], types.int64[::1]
 GROWN_STARTS, GIVEN_STARTS = (root_sums_into, split_root, grow_from), (grow_by_split,)

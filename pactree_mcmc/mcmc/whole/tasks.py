@@ -18,7 +18,7 @@ from ..run.run_chain import RunChain
 from ..state.records import IS_GROWING, N_LINKS, N_PIECES, N_VISITED_ROWS, Graph, new_graph
 from .density.fit import Decisions, join_decisions, new_decisions, record_decisions
 from .density.graph import with_capacity
-from .scouts import scout_roots
+from .density.scouts import scout_roots
 
 MAX_RECORDED_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""

@@ -251,10 +251,10 @@ def typical_values(model: TreeModel, max_rows: int) -> np.ndarray:
     numbers, weight, out = model.row_numbers(rows), model.target.weights[rows], np.full(model.n_features, np.nan)
     for k, column in enumerate(numbers.T):
         # the number of a category that the model does not know is -1
-        known = ~np.isnan(column) & (~model.columns.is_nominal[k] | (column >= 0.0))
-        if not known.any():
+        is_present = ~np.isnan(column) & (~model.columns.is_nominal[k] | (column >= 0.0))
+        if not is_present.any():
             continue
-        column, weight_of_value = column[known], weights_of_rows(weight[known])
+        column, weight_of_value = column[is_present], weights_of_rows(weight[is_present])
         if model.columns.is_nominal[k]:
             out[k] = np.argmax(np.bincount(column.astype(np.int64), weight_of_value))
         else:

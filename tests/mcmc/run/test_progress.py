@@ -10,6 +10,8 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.core.compile.cache import CodeCache, notify_watchers
 from pactree_mcmc.faces.sklearn import estimators as _estimator_base
+from pactree_mcmc.mcmc import course as _course
+from pactree_mcmc.mcmc.run import loop as _loop
 from pactree_mcmc.mcmc.run import progress as _progress
 from pactree_mcmc.mcmc.run.progress import Progress
 
@@ -93,3 +95,15 @@ def test_compiling_is_announced_once_unless_there_is_a_terminal(stream):
         assert all(f"compiling function {i}" in stream.getvalue() for i in (1, 2))
     else:
         assert stream.getvalue() == "compiling, once; later runs find the code on disk\n"
+
+
+def test_lines_say_what_failed_last_and_when_the_run_ends(monkeypatch):
+    made = Stream(False)
+    monkeypatch.setattr(sys, "stderr", made)
+    monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(_course, "log_posterior_failure", lambda log_posterior: "worst R-hat 1.234 (log posterior)")
+    monkeypatch.setattr(_loop, "BLOCK_SECONDS", -1.0)
+    pt.sample(MODEL, 250, chains=4, rng=1, kernel="local", steps=1000)
+    lines = made.getvalue().splitlines()
+    assert any("ends within" in line and "R-hat" not in line for line in lines)
+    assert ", worst R-hat 1.234 (log posterior), ends within " in lines[-1]

@@ -8,7 +8,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.records import NONE, new_graph
-from pactree_mcmc.mcmc.whole import scouts
+from pactree_mcmc.mcmc.whole.density import scouts
 from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
 from pactree_mcmc.mcmc.whole.tasks import set_growing
 from pactree_mcmc.mcmc.whole.visited_features import visited_probabilities

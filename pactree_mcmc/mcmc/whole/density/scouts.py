@@ -8,7 +8,7 @@ With lo the log odds of splitting a cell u once against stopping (`split_sums.sc
 
 the children u0 and u1 of q', and G = log(1 + e^lo) of a cell that is not split. As q' is drawn by the weights whose sum
 is e^lo, V estimates the sum of prior times likelihood over the subtrees of u without bias but for the cells that are
-not split (formulas, section 12.10). So ``split R V(u0) V(u1)``, with the cells u0 and u1 of the root split, estimates
+not split. So ``split R V(u0) V(u1)``, with the cells u0 and u1 of the root split, estimates
 the log sum over the trees with feature k at the root, and trees of a feature that no single split shows are among those
 of large estimates. They are added to the growing graph of the team, which then draws further trees like them.
 """
@@ -21,20 +21,20 @@ from typing import Any
 
 import numpy as np
 
-from ...core.compile.jit import jit
-from ...core.special import log_add
-from ...model.split_prior.base import follows_design
-from ..chain.chain import Chain
-from ..edits.grow import accept_growth, attach_children, prune_all
-from ..edits.replace_subtree import MAX_DRAWN_INTERNAL
-from ..moves.learned import is_drawable
-from ..state.lists import is_leaf
-from ..state.records import N_FREE, NONE
-from ..state.splits import draw_split_of, fill_feature_weights
-from ..state.terms import next_node, node_log_split, node_log_stop
-from ..sums.split_sums import draw_scanned, scan
-from .density.density import lookahead_odds
-from .density.graph import add_tree
+from ....core.compile.jit import jit
+from ....core.special import log_add
+from ....model.split_prior.base import follows_design
+from ...chain.chain import Chain
+from ...edits.grow import accept_growth, attach_children, prune_all
+from ...edits.replace_subtree import MAX_DRAWN_INTERNAL
+from ...moves.learned import is_drawable
+from ...state.lists import is_leaf
+from ...state.records import N_FREE, NONE
+from ...state.splits import draw_split_of, fill_feature_weights
+from ...state.terms import next_node, node_log_split, node_log_stop
+from ...sums.split_sums import draw_scanned, scan
+from .density import lookahead_odds
+from .graph import add_tree
 
 N_ROLLOUTS = 30
 """Number of rollouts of each root feature, and of further ones of each feature that the first ones call plausible."""
