@@ -446,8 +446,8 @@ class PiecewiseExponential(SurvivalLeaf):
         counts = target.weights > 0.0
         (time, event), weight = target.values[counts].T, target.weights[counts]
         out = replace(self, ends=_weighted_quantiles(time, weight * event, self.ends)) if self._has_count else self
-        spent, place = out.basis(time), np.searchsorted(np.array(out.ends), time, side="left")
-        at_risk = [portable.weighted_sum(weight, column) for column in spent.T]
+        basis, place = out.basis(time), np.searchsorted(np.array(out.ends), time, side="left")
+        at_risk = [portable.weighted_sum(weight, column) for column in basis.T]
         n_events = [portable.weighted_sum(weight, event * (place == j)) for j in range(out.n_intervals)]
         total, n_all = sum(at_risk), max(sum(n_events), 1.0)
         if not np.isfinite(total):
