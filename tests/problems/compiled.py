@@ -11,10 +11,9 @@ from pactree_mcmc.core.compile.jit import HAS_PRIVATE_PARTS
 from pactree_mcmc.core.compile.together import Member, compile_together
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.moves.learned import is_drawable
 from pactree_mcmc.mcmc.run import compiled
 from pactree_mcmc.mcmc.sums.split_sums import scan, scan_cell
-from pactree_mcmc.mcmc.whole.density.graph import add_tree
+from pactree_mcmc.mcmc.whole.density.graph import add_tree, is_drawable
 from pactree_mcmc.smc import grow_prior
 
 done = not HAS_PRIVATE_PARTS

@@ -20,13 +20,11 @@ from ...model import Lowered
 from ..edits.grow import attach_children, prune_all, restore_saved_tree
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import MAX_DRAWN_INTERNAL, begin, drop_subtree, has_room, replacement
-from ..state.lists import is_leaf
 from ..state.records import NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from ..state.tree import ChainState
-from ..sums.split_sums import is_candidate
 from ..whole.density.density import pick_cell
-from ..whole.density.graph import add_tree, draw_decision, log_density
+from ..whole.density.graph import add_tree, draw_decision, is_drawable, log_density
 from .base import Move
 
 
@@ -47,20 +45,6 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
         return withdrawn(0, node, top)
     add_tree(model, state, top)
     return replacement(model, state, 0, node, top, log_reverse - log_forward)
-
-
-@jit
-def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
-    """Return True if the learned density can draw the subtree at ``top``."""
-    # it has not too many internal nodes, and no split of many categories that `draw_scanned` leaves out
-    n_internal, node = 0, np.int64(top)
-    while node != NONE:
-        if not is_leaf(state, node):
-            n_internal += 1
-            if n_internal > MAX_DRAWN_INTERNAL or not is_candidate(model, state, node):
-                return False
-        node = next_node(state, node, top)
-    return True
 
 
 @jit

@@ -57,6 +57,7 @@ def test_lines_where_there_is_no_terminal(monkeypatch):
 
 
 def test_chains_on_an_executor_are_told_as_they_end(monkeypatch):
+    pt.sample(MODEL, **RUN, progress=False)
     made = Stream(False)
     monkeypatch.setattr(sys, "stderr", made)
     monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.0)

@@ -14,14 +14,14 @@ from pactree_mcmc.mcmc.course import Run, even_indices
 from pactree_mcmc.mcmc.edits.grow import prune_all, restore_saved_tree
 from pactree_mcmc.mcmc.edits.replace_subtree import MAX_DRAWN_INTERNAL
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.moves.learned import add_saved_trees, is_drawable
+from pactree_mcmc.mcmc.moves.learned import add_saved_trees
 from pactree_mcmc.mcmc.run.records import Stretch, Tuned
 from pactree_mcmc.mcmc.run.run_chain import RunChain, draw, tune
 from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, new_graph
 from pactree_mcmc.mcmc.state.tree import initial_density
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole import tasks as _tasks
-from pactree_mcmc.mcmc.whole.density.graph import MIN_FREE_ENTRIES, add_tree
+from pactree_mcmc.mcmc.whole.density.graph import MIN_FREE_ENTRIES, add_tree, is_drawable
 from pactree_mcmc.mcmc.whole.rounds import has_room_in_graphs, with_draws_in_graphs
 from pactree_mcmc.mcmc.whole.tasks import add_draws, set_growing
 from pactree_mcmc.posterior.draws import Draws

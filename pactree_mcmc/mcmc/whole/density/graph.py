@@ -36,6 +36,7 @@ from ...state.records import IS_GROWING, N_LINKS, N_PIECES, NONE, Graph, new_gra
 from ...state.splits import Split
 from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
+from ...sums.split_sums import is_candidate
 from .density import draw_guided_split, evaluate_cell, log_split_probability
 
 # probability that a decision proposed from g is kept although the graph contains it, and in a growing graph, so that
@@ -225,6 +226,20 @@ def log_density(model: Lowered, state: ChainState, top: int) -> float:
             total += log_decision_probability(model, state, node)
         node = next_node(state, node, top)
     return total
+
+
+@jit
+def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
+    """Return True if the learned density can draw the subtree at ``top``."""
+    # it has not too many internal nodes, and no split of many categories that `draw_scanned` leaves out
+    n_internal, node = 0, np.int64(top)
+    while node != NONE:
+        if not is_leaf(state, node):
+            n_internal += 1
+            if n_internal > MAX_DRAWN_INTERNAL or not is_candidate(model, state, node):
+                return False
+        node = next_node(state, node, top)
+    return True
 
 
 @jit

@@ -24,17 +24,15 @@ import numpy as np
 from ....core.compile.jit import jit
 from ....core.special import log_add
 from ....model.split_prior.base import follows_design
-from ...chain.chain import Chain
 from ...edits.grow import accept_growth, attach_children, prune_all
 from ...edits.replace_subtree import MAX_DRAWN_INTERNAL
-from ...moves.learned import is_drawable
 from ...state.lists import is_leaf
 from ...state.records import N_FREE, NONE
 from ...state.splits import draw_split_of, fill_feature_weights
 from ...state.terms import next_node, node_log_split, node_log_stop
 from ...sums.split_sums import draw_scanned, scan
 from .density import lookahead_odds
-from .graph import add_tree
+from .graph import add_tree, is_drawable
 
 N_ROLLOUTS = 30
 """Number of rollouts of each root feature, and of further ones of each feature that the first ones call plausible."""
@@ -46,7 +44,7 @@ MIN_ODDS = -2.0
 """Log odds of splitting below which a rollout does not split a cell. Below it, G is at most .13 nats."""
 
 
-def scout_roots(chain: Chain, features: np.ndarray) -> Generator[None, bool | None, bool | None]:
+def scout_roots(chain: Any, features: np.ndarray) -> Generator[None, bool | None, bool | None]:
     """Add plausible trees with the features at the root to a chain's growing graph. Return True at a signal to end."""
     if len(features) > MAX_ROLLOUTS or follows_design(chain.lowered.split_prior):
         return None
