@@ -55,8 +55,9 @@ MAX_PILOT_FRACTION = 0.5
 class Verdict(NamedTuple):
     """Result of the criterion on the draws of a stretch."""
 
-    failure: str  # phrase on what fails first, "" if the draws satisfy the criterion
+    passes: bool  # True if the draws satisfy the criterion
     evidences: np.ndarray | None  # `Course.evidences` of the draws, or None if they were not computed
+    failure: str = ""  # phrase on what fails first
 
 
 @dataclass
@@ -261,21 +262,22 @@ def judge(run: Run) -> Verdict:
     log_posterior = [(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved]
     failure = log_posterior_failure(np.array(log_posterior))
     if failure:
-        return Verdict(failure, None)
+        return Verdict(False, None, failure)
     post = posterior_so_far(run)
     failure = first_failure(post)
     if failure:
-        return Verdict(failure, None)
+        return Verdict(False, None, failure)
     evidences = team_evidences(post, run.stop.seconds)
     post.course = with_evidences(post, evidences)
-    return Verdict(LOSS_PHRASE if loss_lines(post) else "", evidences)
+    has_loss = bool(loss_lines(post))
+    return Verdict(not has_loss, evidences, LOSS_PHRASE if has_loss else "")
 
 
 def next_stretch(run: Run) -> Stretch | None:
     """Return the stretch after the verdict, the present one with a larger goal, or None at the end of the run."""
     now, draws = run.stretch, run.request.draws
     assert run.verdict is not None
-    if not run.verdict.failure:
+    if run.verdict.passes:
         is_trusted = now.before == 0 or now.confirms or now.thin > thin_of_stretch(now.number)
         if is_trusted or not first_that_fits(run, now.thin):
             return None
@@ -351,7 +353,7 @@ def complete(run: Run) -> Run:
 def finish(run: Run) -> SampledPosterior:
     """Return the posterior of the draws, write it to the file of the run, and warn if they are not to be trusted."""
     run = complete(run)
-    has_passed = run.verdict is not None and not run.verdict.failure and run.n_draws <= run.request.draws
+    has_passed = run.verdict is not None and run.verdict.passes and run.n_draws <= run.request.draws
     if run.lost_chains:
         save_if_due(run, now=True)
         rest = "" if run.path is None else f", and pt.resume({str(run.path)!r}) finishes the lost"
