@@ -25,7 +25,11 @@ SHIPPED = {
 }
 RNG = np.random.default_rng(0)
 TIMES = np.column_stack([RNG.exponential(size=40), RNG.random(40) < 0.7])
-BY_ADDRESS = {"exponential": (pt.ExponentialGamma(), TIMES), "weibull": (pt.WeibullGamma(1.5), TIMES)}
+BY_ADDRESS = {
+    "exponential": (pt.ExponentialGamma(), TIMES),
+    "weibull": (pt.WeibullGamma(1.5), TIMES),
+    "piecewise": (pt.PiecewiseExponential(), TIMES),
+}
 SPLITS = {
     "local": pt.LocalCuts(),
     "local weighted": pt.LocalCuts(feature_weights=[1.0, 0.0, 3.0]),
