@@ -409,7 +409,8 @@ def _split_content(sampled: Draws, feature: int, node: int) -> list[Any]:
 def _typical_row(sampled: Draws, features: np.ndarray) -> list[Any]:
     """Return a typical row as values of these ``features``, with which the form of the page starts."""
     model = sampled.model
-    values, out = typical_values(model, MAX_ROWS), []
+    values = typical_values(model, MAX_ROWS)
+    out: list[Any] = []
     for k, median in zip(features.tolist(), values[features].tolist(), strict=True):
         if np.isnan(median):
             out.append(None)

@@ -260,7 +260,7 @@ def calibration(
         refuse_loss(model)
         if times is not None:
             raise ValueError("times is given, but the model has classes; leave it out.")
-    elif isinstance(calibrated_leaf(model), OneRateLeaf) and model.leaf.exposure is not None:
+    elif isinstance(leaf := calibrated_leaf(model), OneRateLeaf) and leaf.exposure is not None:
         raise ValueError(
             "the model has exposures, and survival functions are for exposure 1; a comparison with rows of other "
             "exposures would be wrong."
@@ -311,8 +311,8 @@ def calibration(
         np.bincount(group, weight * events, n),
         None if model.classes_ is None else model.classes_.tolist()[column],
     )
-    sides = expected, *bands, events
-    return Calibration(names, quantity, label, group, weight, event, time, times, grid, *sides, float(coverage))
+    rows: list[Any] = [names, quantity, label, group, weight, event, time]
+    return Calibration(*rows, times, grid, expected, *bands, events, float(coverage))
 
 
 def calibrated_leaf(model: TreeModel) -> Leaf:

@@ -125,7 +125,8 @@ def survival(post: TreeDistribution, X: Any, times: Any, coverage: float = 0.9, 
         mean, *band = _survival_by_draws(post, numbers, times, fractions)
         if isinstance(leaf, SurvivalLeaf):
             mean = mean_survival(post, numbers, times)
-        return Survival(times, mean, *band, float(coverage))
+        lower, upper = band
+        return Survival(times, mean, lower, upper, float(coverage))
     ends = quantiles_at(rows, leaf.rates(rows.place_stats), numbers, fractions)
     if exposures is None:
         exposures = np.ones(len(numbers))
