@@ -311,8 +311,9 @@ def calibration(
         np.bincount(group, weight * events, n),
         None if model.classes_ is None else model.classes_.tolist()[column],
     )
-    rows: list[Any] = [names, quantity, label, group, weight, event, time]
-    return Calibration(*rows, times, grid, expected, *bands, events, float(coverage))
+    fields: list[Any] = [names, quantity, label, group, weight, event, time, times, grid, expected, *bands, events]
+    fields.append(float(coverage))
+    return Calibration(*fields)
 
 
 def calibrated_leaf(model: TreeModel) -> Leaf:
