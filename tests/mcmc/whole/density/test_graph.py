@@ -92,7 +92,7 @@ def unseen(chain):
     return max(1.0 - g, 0.0)
 
 
-@pytest.mark.more(everyday=["line_of_four-penalty-dirichlet-1", "min_leaf_uneven-conditioned-poisson-4"])
+@pytest.mark.more(everyday=["ties-chipman-dirichlet-4", "min_leaf_uneven-conditioned-poisson-4"])
 @pytest.mark.parametrize(("case", "prior", "leaf", "n_trees"), [(*space, n) for space in SPACES for n in (1, 4)])
 def test_balance_by_a_graph(case, prior, leaf, n_trees):
     """Arbitrary weights, few trees met: some splits were seen, some were not, some cells are outside."""
