@@ -285,7 +285,7 @@ BUGS = (
         "pactree_mcmc/model/leaf/normal.py",
         "deviation = solve_upper(posterior.root,",
         "deviation = solve_lower(posterior.root,",
-        "tests/model/leaf tests/posterior/test_predictive.py -k linear",
+        "tests/model/leaf/test_named_leaves.py -k linear",
     ),
     Bug(
         PRIORS,

@@ -116,6 +116,20 @@ def test_linear_regression_is_a_joint_student_distribution():
     )
 
 
+def test_coefficients_of_a_linear_leaf_vary_as_the_inverse_of_their_precision():
+    """Given the variance of the noise; within five Monte-Carlo errors."""
+    model, n = model_of("linear"), 20_000
+    leaf = model.leaf
+    F, r = np.column_stack([np.ones(N), (X - leaf.centers) / leaf.scales]), REALS - leaf.m0
+    expected = np.linalg.inv(F.T @ F + np.diag([leaf.k0, leaf.k1, leaf.k1]))
+    sums = np.tile(leaf.row_stats(model.target).sum(axis=0), (n, 1))
+    coefficients, sigma = leaf.draw_parameters(np.random.default_rng(3), sums, model.target)
+    deviation = (coefficients - expected @ F.T @ r) / sigma[:, None]
+    variance = np.diag(expected)
+    error = np.sqrt((np.outer(variance, variance) + expected**2) / n)
+    assert (np.abs(deviation.T @ deviation / n - expected) < 5.0 * error).all()
+
+
 @pytest.mark.parametrize("name", LEAVES)
 def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
     model, rng = model_of(name), np.random.default_rng(3)
