@@ -53,6 +53,18 @@ def test_draws_of_the_exact_posterior_agree_with_the_model(split_prior):
         assert of.log_score(tree) == pytest.approx(sample.draws.log_score_of_tree[t], abs=1e-9)
 
 
+@pytest.mark.parametrize("missing_left", [False, True])
+def test_missing_values_go_to_the_side_that_the_split_says(missing_left):
+    """The model gives each leaf the rows that the tree sends there by its threshold."""
+    X = np.array([[NAN], [1.0], [2.0], [NAN], [3.0]])
+    of = pt.TreeModel(X, [0, 1, 1, 0, 0], missing="branch")
+    tree = pt.Tree([0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[missing_left, False, False])
+    leaf, units = tree.apply(X), {visit.number: set(visit.cell.index.tolist()) for visit in of.visit(tree)}
+    assert set(leaf[[0, 3]]) == {1 if missing_left else 2}
+    for number in (1, 2):
+        assert units[number] == set(of.unit_of_row[leaf == number].tolist())
+
+
 @pytest.mark.more(everyday=["DataFrame0"])
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_forms_of_missing(frame):
