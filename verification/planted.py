@@ -441,10 +441,10 @@ BUGS = (
     ),
     Bug(
         ESTIMATORS,
-        "return_std returns the variance",
+        "return_std returns the disagreement of trees",
         "pactree_mcmc/faces/sklearn/estimators.py",
-        "return mean, np.sqrt(variance)",
-        "return mean, variance",
+        "return mean_and_std_of_new_y(self.posterior_._rows, numbers)",
+        "return self.posterior_._rows.values(numbers)[:, 0], self.posterior_.predict_std_over_trees(X)",
         "tests/faces/sklearn/test_estimators.py -k test_intervals",
     ),
     Bug(
