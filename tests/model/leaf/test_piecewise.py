@@ -266,3 +266,13 @@ def test_survival_of_a_leaf_of_the_caller_refused():
         post.survival(X[:2], [1.0])
     with pytest.raises(ValueError, match="the time is -1"):
         post.calibration(X, -np.ones(N))
+
+
+def test_leaves_of_a_picture_have_kaplan_meier_curves():
+    tree = pt.Tree([0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    post = pt.posterior_from_trees(pt.TreeModel(X, Y, leaf=pt.PiecewiseExponential(3), **PRIOR), [tree])
+    ax = pt.plots.plot_leaves(post, tree=tree)
+    steps = [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
+    dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert len(steps) == len(dashed) == 2
+    assert any("Kaplan-Meier up to t = " in text.get_text() for text in ax.texts)
