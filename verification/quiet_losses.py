@@ -1,6 +1,6 @@
 """Do runs that pass contradict each other? Default runs of tables with several seeds.
 
-    python verification/quiet_losses.py example --seeds 10        (the example of the README; also wine, or CSV files)
+    python verification/quiet_losses.py example --seeds 10        (398 x 30 of breast_cancer; also wine, or CSV files)
 
 A CSV file has the response in its last column. A run that passes has a *loss* if it gives a root feature a probability
 below that of another run that passes by at least .02, and by three standard errors of both: a run that never saw a mode

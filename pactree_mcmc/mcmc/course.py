@@ -55,9 +55,13 @@ MAX_PILOT_FRACTION = 0.5
 class Verdict(NamedTuple):
     """Result of the criterion on the draws of a stretch."""
 
-    passes: bool  # True if the draws satisfy the criterion
+    failure: str  # phrase on what fails first, "" if the draws satisfy the criterion
     evidences: np.ndarray | None  # `Course.evidences` of the draws, or None if they were not computed
-    failure: str = ""  # phrase on what fails first
+
+    @property
+    def passes(self) -> bool:
+        """True if the draws satisfy the criterion."""
+        return not self.failure
 
 
 @dataclass
@@ -262,15 +266,14 @@ def judge(run: Run) -> Verdict:
     log_posterior = [(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved]
     failure = log_posterior_failure(np.array(log_posterior))
     if failure:
-        return Verdict(False, None, failure)
+        return Verdict(failure, None)
     post = posterior_so_far(run)
     failure = first_failure(post)
     if failure:
-        return Verdict(False, None, failure)
+        return Verdict(failure, None)
     evidences = team_evidences(post, run.stop.seconds)
     post.course = with_evidences(post, evidences)
-    has_loss = bool(loss_lines(post))
-    return Verdict(not has_loss, evidences, LOSS_PHRASE if has_loss else "")
+    return Verdict(LOSS_PHRASE if loss_lines(post) else "", evidences)
 
 
 def next_stretch(run: Run) -> Stretch | None:

@@ -765,7 +765,7 @@ class TreeModel:
         # A joint node of a fixed tree never must
         if self._is_joint(cell):
             return False
-        return cell.depth >= self.prior_tables.depth_limit or not self.rules.admissible(cell).any()
+        return cell.depth >= self.prior_tables.depth_limit or not self.rules.has_split(cell)
 
     def log_split(self, cell: PlainCell) -> float:
         """Return the log prior factor of splitting a cell, in nats, without the probability R of the split."""
@@ -808,6 +808,8 @@ class TreeModel:
 
 
 MAX_TRIES = 100_000  # largest number of trees that rejection draws for one tree of a conditioned prior
+INCLUSION_DRAWS = 100, 1000  # smallest and largest number of trees drawn from the prior for inclusion probabilities
+MAX_INCLUSION_NODES = 10_000  # number of nodes in these trees beyond which no more than the smallest number are drawn
 
 
 class Visit(NamedTuple):
@@ -948,15 +950,18 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
     return None
 
 
-def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
+def simulated_inclusion(model: TreeModel, draws: int | None, rng: Seed) -> np.ndarray:
     """Return the fraction (p,) of ``draws`` trees from the prior that split on each feature."""
-    # the stored array is returned later if `rng` is an integer: do not write to it
+    # by default as many as have `MAX_INCLUSION_NODES` nodes, within bounds. The stored array is returned later if `rng`
+    # is an integer: do not write to it
     stored = model.__dict__.setdefault("_inclusion_by_seed", {})
     key = (draws, int(rng)) if is_integer(rng) else None  # type: ignore[arg-type]
     if key is not None and key in stored:
         return stored[key]
-    generator, count = read_generator(rng), np.zeros(model.n_features)
-    for _ in range(draws):
+    generator, count, n, n_nodes = read_generator(rng), np.zeros(model.n_features), 0, 0
+    while n < (INCLUSION_DRAWS[1] if draws is None else draws):
+        if draws is None and n >= INCLUSION_DRAWS[0] and n_nodes > MAX_INCLUSION_NODES:
+            break
         sampled_tree = draw_prior(model, generator)
         if sampled_tree is None:
             raise ValueError(
@@ -966,9 +971,10 @@ def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
             )
         feature = sampled_tree.tree.feature
         count[np.unique(feature[feature != LEAF])] += 1.0
+        n, n_nodes = n + 1, n_nodes + len(feature)
     if key is not None:
-        stored[key] = count / draws
-    return count / draws
+        stored[key] = count / n
+    return count / n
 
 
 def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:

@@ -24,7 +24,7 @@ from .leaf.base import Leaf, Target
 from .leaf.classes import DirichletMultinomial
 from .leaf.normal import NormalInverseGamma
 
-MAX_QUIET_CLASSES = 20  # number of distinct integers in y above which a warning says that they are treated as classes
+MAX_QUIET_CLASSES = 10  # number of distinct integers in y above which a warning says that they are treated as classes
 
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
@@ -49,9 +49,9 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
         target = _class_target(labels, weight, mask)._replace(names=names)
         if kind in "iu" and not is_given and target.n_classes > MAX_QUIET_CLASSES:
             warn(
-                f"y holds {target.n_classes} different whole numbers, which make {target.n_classes} classes. Give "
-                "floats for a regression, y.astype(float); give strings, or leaf=DirichletMultinomial(), if classes "
-                "are meant, and this warning goes."
+                f"y holds {target.n_classes} different whole numbers, which make {target.n_classes} classes; give "
+                "leaf=PoissonGamma() for counts, y.astype(float) for measurements, or leaf=DirichletMultinomial() for "
+                "classes."
             )
         return target, leaf
     if kind not in "fiub":

@@ -200,7 +200,7 @@ class _SplitPriorCheck:
     def _check_node(self, chain: Any, cell: PlainCell, node: int) -> None:
         """Raise an error unless the compiled and the Python form of the prior agree on whether a cell can be split."""
         is_splittable = bool(chain.state.node[node].splittable)
-        has_splits = cell.depth < self.model.prior_tables.depth_limit and bool(self.rules.admissible(cell).any())
+        has_splits = cell.depth < self.model.prior_tables.depth_limit and self.rules.has_split(cell)
         fault = f"splittable {is_splittable} compiled, and {has_splits} plainly"
         self._require(is_splittable == has_splits, cell, fault)
 

@@ -47,7 +47,7 @@ def judged(monkeypatch):
         seen = []
         monkeypatch.setattr(_sample, "MIN_JUDGED_DRAWS", 1)
         monkeypatch.setattr(
-            _course, "judge", lambda run: Verdict(seen.append(run.n_draws) or len(seen) > n_false, None)
+            _course, "judge", lambda run: Verdict("it fails" * (seen.append(run.n_draws) or len(seen) <= n_false), None)
         )
         return seen
 

@@ -64,6 +64,10 @@ def counted(run):
     return n == goal
 
 
+def judged_as(is_good):
+    return Verdict("" if is_good else "it fails", None)
+
+
 class Rules(NamedTuple):
     """Rules when the criterion holds and whether draws can be added to the graphs, both by the draws alone."""
 
@@ -75,7 +79,7 @@ class Rules(NamedTuple):
     def judge(self, run):
         draws = run.draws[0].tree_of_draw
         is_good = draws[-1][1] >= self.good_from or random.Random(repr(draws)).random() < self.often
-        return Verdict(is_good, None)
+        return judged_as(is_good)
 
     def has_room(self, run):
         return random.Random(f"renews {run.stretch.number}").random() < self.renews
@@ -154,7 +158,7 @@ def test_draws_are_judged_after_each_stretch(counting, monkeypatch, n_looks, ren
 
     def judge(run):
         looks.append(run.draws[0].tree_of_draw)
-        return Verdict(len(looks) >= n_looks, None)
+        return judged_as(len(looks) >= n_looks)
 
     monkeypatch.setattr(_course, "judge", judge)
     assert ended(run_of(DRAWS, MOST)) == (expected[-1], expected[-1][-1][1])
@@ -176,7 +180,7 @@ def test_a_confirmation_that_fails_leaves_the_other_stretches_as_they_are(counti
 
     def judge(run):
         looks.append(run.stretch.thin)
-        return Verdict(len(looks) - 1 in good or len(looks) == len(thins), None)
+        return judged_as(len(looks) - 1 in good or len(looks) == len(thins))
 
     monkeypatch.setattr(_course, "judge", judge)
     ended(run_of(6, MOST))

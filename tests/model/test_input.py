@@ -296,3 +296,16 @@ def test_a_fraction_takes_the_last_rows_as_e():
     for bad in (0.0, 1.0, 0.01, -0.5, 1.5, float("nan")):
         with pytest.raises(ValueError, match="E or S empty"):
             pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=bad)
+
+
+@pytest.mark.parametrize("y", [range(13), np.arange(13).tolist(), pd.Series(range(13))])
+def test_classes_of_many_whole_numbers_are_announced(y):
+    X = np.arange(13.0)[:, None]
+    with pytest.warns(UserWarning, match=r"13 different whole numbers.*PoissonGamma\(\) for counts, y\.astype"):
+        pt.TreeModel(X, y)
+    # the three ways that the message names, and labels and digits, are silent
+    for leaf in (pt.PoissonGamma(), pt.DirichletMultinomial()):
+        pt.TreeModel(X, y, leaf=leaf)
+    pt.TreeModel(X, np.array(y, dtype=float))
+    pt.TreeModel(X, [str(value) for value in y])
+    pt.TreeModel(X, np.arange(13) % 10)

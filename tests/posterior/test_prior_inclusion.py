@@ -52,6 +52,16 @@ def test_the_simulated_prior_agrees_and_is_drawn_once(monkeypatch):
     assert (visited.prior_inclusion(draws=200) - truth).abs().max() < 0.15
 
 
+@pytest.mark.parametrize(("alpha", "beta", "least", "most"), [(0.95, 2.0, 1000, 1000), (0.99, 0.2, 100, 400)])
+def test_fewer_trees_are_drawn_by_default_if_they_are_large(alpha, beta, least, most, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    model, n = pt.TreeModel(X, X[:, 0] > 0, tree_prior=pt.ChipmanPrior(alpha, beta)), []
+    draw = model_file.draw_prior
+    monkeypatch.setattr(model_file, "draw_prior", lambda *args: n.append(0) or draw(*args))
+    pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])]).prior_inclusion()
+    assert least <= len(n) <= most
+
+
 def test_bad_input_is_refused():
     post = exact.solve(model_of()).sample(20, rng=1)
     with pytest.raises(ValueError, match="draws=0 is out of range"):

@@ -8,7 +8,7 @@ import exact
 import pactree_mcmc as pt
 
 SIZES = [10.0**e for e in (-300, -200, -154, -100, -30, -16, -8, 8, 16, 30, 100, 154, 200, 300)]
-LEAVES = ("classes", "frozen", "loss", "normal", "known", "shared", "linear", "counts", "times", "weibull")
+LEAVES = ("classes", "frozen", "loss", "normal", "known", "shared", "linear", "counts", "times", "weibull", "piecewise")
 FRACTIONS = [1e-300, 1e-12, 0.05, 0.5, 0.95, 1.0 - 1e-12]
 LARGEST = np.finfo(float).max
 
@@ -45,6 +45,7 @@ def extreme_model(seed):
         "counts": lambda: (np.floor(np.abs(y)), pt.PoissonGamma(*some[:2], exposure)),
         "times": lambda: (times, pt.ExponentialGamma(*some[:2], exposure)),
         "weibull": lambda: (times, pt.WeibullGamma(k, *some[:2], exposure)),
+        "piecewise": lambda: (times, pt.PiecewiseExponential(3, 1.0 + (some[0] or 0.25), some[1])),
     }
     priors = [pt.ChipmanPrior(max_depth=2), pt.BranchingProcess(0.5, 2), pt.LeafPenalty(size(rng), 2)]
     splits = [pt.LocalCuts(), pt.LocalCuts(min_leaf=2), pt.GridCuts(3)]

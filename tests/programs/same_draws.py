@@ -116,6 +116,7 @@ RUNS = {
     "whole, counts": sampled(WHOLE, NUMBERS, COUNT, COARSE, pt.PoissonGamma(exposure=EXPOSURE)),
     "whole, times": sampled(WHOLE, NUMBERS, SURVIVAL, COARSE, pt.ExponentialGamma()),
     "whole, Weibull": sampled(WHOLE, NUMBERS, SURVIVAL, COARSE, pt.WeibullGamma(1.5)),
+    "whole, piecewise": sampled(WHOLE, NUMBERS, SURVIVAL, COARSE, pt.PiecewiseExponential()),
     "whole, known variance": sampled(WHOLE, NUMBERS, Y, COARSE, pt.NormalKnownVariance()),
     "whole, shared variance": sampled(WHOLE, NUMBERS, Y, COARSE, pt.NormalSharedVariance()),
     "whole, linear": sampled(WHOLE, NUMBERS[:, :2], Y, COARSE, pt.NormalLinear([0])),

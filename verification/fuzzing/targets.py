@@ -206,6 +206,7 @@ PARTS = [
     *map(target, (pt.PoissonGamma, pt.ExponentialGamma)),
     target(pt.PacBayesLoss, lambda1="price", lambda2="?price"),
     target(pt.WeibullGamma, **GAMMA),
+    target(pt.PiecewiseExponential),
     target(pt.NormalLinear, columns="x columns"),
     target(pt.CustomLeaf, score="score", stats="sums", predict="-"),
     target(pt.CustomSplits, weight="weight", of="?weighed"),

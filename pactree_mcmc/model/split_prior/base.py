@@ -162,6 +162,11 @@ class SplitPrior:
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
+    def has_split(self, cell: PlainCell) -> bool:
+        """Return True if `admissible` is not 0 for each coordinate."""
+        weight = self.coordinate_weights(cell.columns)
+        return any(w > 0.0 and self.count_splits(cell, k) > 0 for k, w in enumerate(weight))
+
     def log_probability(self, cell: PlainCell, split: PlainSplit) -> float:
         """Return log R(split | cell), the log probability of a split of a cell that is split; -inf if impossible."""
         weight = self.admissible(cell)

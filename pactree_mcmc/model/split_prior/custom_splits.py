@@ -420,6 +420,9 @@ class BoundSplits(SplitPrior):
         mass = np.array([self.mass(cell, k) if w > 0.0 else 0.0 for k, w in enumerate(weight)])
         return np.where(mass > 0.0, weight * (mass if self.splits.over == "cell" else 1.0), 0.0)
 
+    def has_split(self, cell: PlainCell) -> bool:
+        return bool(self.admissible(cell).any())
+
     def log_probability(self, cell: PlainCell, split: PlainSplit) -> float:
         log_r = super().log_probability(cell, split)
         return log_r + math.log(self._weight_of_split(cell, split)) if log_r > -math.inf else log_r

@@ -22,7 +22,6 @@ from ...core.checks import (
 )
 from ...core.texts import with_short_repr
 from ...model import TreeModel
-from ...model.leaf.base import Leaf
 from ...model.leaf.positive import OneRateLeaf
 from ...model.model import value_column, value_label
 from ...model.rows import read_weight, read_y
@@ -260,12 +259,18 @@ def calibration(
         refuse_loss(model)
         if times is not None:
             raise ValueError("times is given, but the model has classes; leave it out.")
-    elif isinstance(leaf := calibrated_leaf(model), OneRateLeaf) and leaf.exposure is not None:
+    elif not model.leaf.has_survival:
+        raise ValueError(
+            f"{type(model.leaf).__name__} is not a model of times to an event, nor of classes, and calibration is of "
+            "these: give labels as y, or leaf=pt.ExponentialGamma() and y with the columns time and event. "
+            "predict_interval has intervals of a new y, and their coverage of held-out rows can be counted."
+        )
+    elif isinstance(model.leaf, OneRateLeaf) and model.leaf.exposure is not None:
         raise ValueError(
             "the model has exposures, and survival functions are for exposure 1; a comparison with rows of other "
             "exposures would be wrong."
         )
-    central_fractions(coverage)
+    ends = central_fractions(coverage)
     if not isinstance(groups, Tree):
         if not is_integer(groups):
             raise TypeError(
@@ -305,26 +310,26 @@ def calibration(
     else:
         group, names = _groups_by_prediction(predictions, weight, groups, "mean time" if time is not None else quantity)
     n, rows = len(names), np.bincount(group, weight, len(names))
-    expected = np.array([np.bincount(group, weight * column, n) / rows for column in means.T]).T
-    bands = _credible_bands(post, numbers, group, weight / rows[group], column, grid, central_fractions(coverage))
-    events, label = (
-        np.bincount(group, weight * events, n),
-        None if model.classes_ is None else model.classes_.tolist()[column],
+    expected = np.array([np.bincount(group, weight * mean, n) / rows for mean in means.T]).T
+    lower, upper = _credible_bands(
+        post, numbers, group, weight / rows[group], column, grid, central_fractions(coverage)
     )
-    fields: list[Any] = [names, quantity, label, group, weight, event, time, times, grid, expected, *bands, events]
-    fields.append(float(coverage))
-    return Calibration(*fields)
-
-
-def calibrated_leaf(model: TreeModel) -> Leaf:
-    """Return the leaf of a model of times to an event, or raise a ValueError for any other regression."""
-    if not model.leaf.has_survival:
-        raise ValueError(
-            f"{type(model.leaf).__name__} is not a model of times to an event, nor of classes, and calibration is of "
-            "these: give labels as y, or leaf=pt.ExponentialGamma() and y with the columns time and event. "
-            "predict_interval has intervals of a new y, and their coverage of held-out rows can be counted."
-        )
-    return model.leaf
+    return Calibration(
+        names,
+        quantity,
+        None if model.classes_ is None else model.classes_.tolist()[column],
+        group,
+        weight,
+        event,
+        time,
+        times,
+        grid,
+        expected,
+        lower,
+        upper,
+        np.bincount(group, weight * events, n),
+        float(coverage),
+    )
 
 
 def _credible_bands(

@@ -122,10 +122,9 @@ def survival(post: TreeDistribution, X: Any, times: Any, coverage: float = 0.9, 
     numbers, fractions = post.model.columns.numbers(X), central_fractions(coverage)
     exposures = exposures_of(post.model, X, numbers, exposure)
     if not isinstance(leaf, OneRateLeaf):
-        mean, *band = _survival_by_draws(post, numbers, times, fractions)
+        mean, lower, upper = _survival_by_draws(post, numbers, times, fractions)
         if isinstance(leaf, SurvivalLeaf):
             mean = mean_survival(post, numbers, times)
-        lower, upper = band
         return Survival(times, mean, lower, upper, float(coverage))
     ends = quantiles_at(rows, leaf.rates(rows.place_stats), numbers, fractions)
     if exposures is None:
