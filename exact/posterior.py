@@ -311,8 +311,9 @@ class ExactPosterior(Posterior):
         never = sums.mean_products(graph, self.log_inside, self._occurrences, np.ones(p), np.arange(p), p)
         return 1.0 - never.clip(0.0, 1.0)
 
-    def prior_inclusion(self, *, draws: int = 1000, rng: Seed = 0) -> pd.Series:
-        check_count("draws", draws)
+    def prior_inclusion(self, *, draws: int | None = None, rng: Seed = 0) -> pd.Series:
+        if draws is not None:
+            check_count("draws", draws, or_none=True)
         prior = ExactPosterior(self.model, self.prior_graph)
         return prior.feature_inclusion().reindex(self.feature_inclusion().index)
 

@@ -311,9 +311,7 @@ def calibration(
         group, names = _groups_by_prediction(predictions, weight, groups, "mean time" if time is not None else quantity)
     n, rows = len(names), np.bincount(group, weight, len(names))
     expected = np.array([np.bincount(group, weight * mean, n) / rows for mean in means.T]).T
-    lower, upper = _credible_bands(
-        post, numbers, group, weight / rows[group], column, grid, central_fractions(coverage)
-    )
+    lower, upper = _credible_bands(post, numbers, group, weight / rows[group], column, grid, ends)
     return Calibration(
         names,
         quantity,

@@ -70,7 +70,8 @@ def prior_inclusion(post: TreeDistribution, *, draws: int | None = None, rng: Se
     >>> exact.solve(model).prior_inclusion().round(2).to_dict()
     {'size': 0.95, 'same': 0.0}
     """
-    draws = None if draws is None else check_count("draws", draws, or_none=True)
+    if draws is not None:
+        check_count("draws", draws, or_none=True)
     simulated = simulated_inclusion(post.model, draws, rng)
     return sorted_series([*post.model.columns.names], simulated).reindex(feature_inclusion(post).index)
 
