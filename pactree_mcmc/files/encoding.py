@@ -44,10 +44,8 @@ class _Arrays:
         self.used: dict[str, int] = {}
 
     def add(self, name: str, data: np.ndarray) -> dict:
-        """Add an array, and return the JSON object that represents it in the text.
-
-        This is {"array": its name}; for a small array the joint array's name, and its "start" and "size" in that.
-        """
+        """Add an array, and return the JSON object that represents it in the text."""
+        # This is {"array": its name}; for a small array the joint array's name, and its "start" and "size" in that
         data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
         if data.nbytes >= SMALL_ARRAY_BYTES or name.startswith(self.separate):
             self.single[name] = data

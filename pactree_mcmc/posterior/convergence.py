@@ -102,10 +102,8 @@ MIN_CORRELATION = 0.7
 
 
 def caveat_of(post: Any) -> str:
-    """Return the line with which texts about trees begin if the draws of a run failed, "" if not.
-
-    Draws that no run has judged, such as independent ones, have none. Those of older files are judged here.
-    """
+    """Return the line with which texts about trees begin if the draws of a run failed, "" if not."""
+    # Draws that no run has judged, such as independent ones, have none. Those of older files are judged here.
     if post.draws is None:
         return ""
     if post.draws.caveat is None:
@@ -114,11 +112,9 @@ def caveat_of(post: Any) -> str:
 
 
 def short_diagnosis(post: HasDraws, diagnostics: Diagnostics | None = None) -> list[str]:
-    """Return the criteria of `check_convergence` that fail in a few lines; an empty list if none fails.
-
-    The lines are what can be used (`_usable_line`), the worst quantity of each kind, what teams of chains lack, one
-    piece of advice, and where to read on; with too few draws one line that says so.
-    """
+    """Return the criteria of `check_convergence` that fail in a few lines; an empty list if none fails."""
+    # The lines are what can be used (`_usable_line`), the worst quantity of each kind, what teams of chains lack, one
+    # piece of advice, and where to read on; with too few draws one line that says so
     if _has_too_few_draws(post):
         return [_too_few_draws_line(post)]
     diagnostics = _compute_diagnostics(post) if diagnostics is None else diagnostics
@@ -308,11 +304,9 @@ def _usable_line(post: HasDraws, diagnostics: Diagnostics) -> str:
 
 
 def _errors(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> np.ndarray:
-    """Return the half width of the interval of level ``COVERAGE`` of the mean of each quantity (m, trees), (m,).
-
-    The effective sample size counts the variance between the halves of chains. The quantile of Student's t has one
-    degree of freedom for every `DRAWS_PER_DEGREE` effective draws, at least those of the chains' means.
-    """
+    """Return the half width of the interval of level ``COVERAGE`` of the mean of each quantity (m, trees), (m,)."""
+    # The effective sample size counts the variance between the halves of chains. The quantile of Student's t has one
+    # degree of freedom for every `DRAWS_PER_DEGREE` effective draws, at least those of the chains' means.
     out = np.zeros(len(by_tree))
     for i, values in enumerate(by_tree):
         halves = split_chains(values[tree_of_draw][None].astype(np.float64))
@@ -448,10 +442,8 @@ class Diagnostics(NamedTuple):
     """Unit of the predictions in ``by_tree``."""
 
     def traces(self, quantities: np.ndarray, tree_of_draw: np.ndarray) -> np.ndarray:
-        """Return the traces (m, chains, draws) of the quantities numbered ``quantities`` (m,).
-
-        ``tree_of_draw`` (chains, draws) is the distinct tree of each draw.
-        """
+        """Return the traces (m, chains, draws) of the quantities numbered ``quantities`` (m,)."""
+        # ``tree_of_draw`` (chains, draws) is the distinct tree of each draw
         return self.by_tree[quantities][:, tree_of_draw]
 
     @property
@@ -468,10 +460,8 @@ class Diagnostics(NamedTuple):
 
     @property
     def times_longer(self) -> np.ndarray:
-        """(quantities,) factor by which the run must be longer for the quantity to pass; infinite if R-hat is NaN.
-
-        R-hat - 1 is taken to fall as one over the number of draws.
-        """
+        """(quantities,) factor by which the run must be longer for the quantity to pass; infinite if R-hat is NaN."""
+        # R-hat - 1 is taken to fall as one over the number of draws
         times = np.maximum((self.rhat - 1.0) / (MAX_RHAT - 1.0), MIN_ESS / self.ess)
         return np.where(np.isnan(times), np.inf, times)
 
@@ -493,11 +483,9 @@ def _quantities_of_trees(post: HasDraws) -> Iterator[Quantities]:
 def _join_diagnostics(
     post: HasDraws, parts: list[Quantities], rhat_and_ess_of_parts: list[tuple[np.ndarray, np.ndarray]]
 ) -> Diagnostics:
-    """Return the diagnostics of all quantities in ``parts``.
-
-    The last part must be the predictions. Predictions whose R-hat is too large are marked if chance explains it.
-    ``rhat_and_ess_of_parts`` has R-hat and effective sample size of each part.
-    """
+    """Return the diagnostics of all quantities in ``parts``."""
+    # The last part must be the predictions. Predictions whose R-hat is too large are marked if chance explains it.
+    # ``rhat_and_ess_of_parts`` has R-hat and effective sample size of each part.
     by_tree = np.vstack([part.by_tree for part in parts])
     rhat, ess = (np.concatenate(part) for part in zip(*rhat_and_ess_of_parts, strict=True))
     names, groups = [x for part in parts for x in part.names], np.array([x for part in parts for x in part.group])
@@ -508,18 +496,14 @@ def _join_diagnostics(
 
 
 def _scalars_by_tree(post: HasDraws) -> np.ndarray:
-    """Return log posterior, number of leaves and depth of each distinct tree, (3, n_distinct_trees).
-
-    The log posterior is an integer multiple of the step of `_without_rounding_noise`, not in nats.
-    """
+    """Return log posterior, number of leaves and depth of each distinct tree, (3, n_distinct_trees)."""
+    # The log posterior is an integer multiple of the step of `_without_rounding_noise`, not in nats
     log_posterior, _ = _without_rounding_noise((post.draws.log_prior_of_tree + post.draws.log_score_of_tree)[None])
     return np.vstack([log_posterior, post.draws.n_leaves_of_tree[None], post.draws.depth_of_tree[None]])
 
 
 def log_posterior_failure(log_posterior: np.ndarray) -> str:
-    """Return the R-hat of ``log_posterior`` (chains, draws) as a phrase if it or the effective sample size fails, else
-    "".
-    """
+    """Return the R-hat of ``log_posterior`` (chains, draws) as a phrase if a criterion fails, else ""."""
     rhat, ess = rhat_and_ess(_without_rounding_noise(log_posterior)[0][None])
     return "" if rhat[0] <= MAX_RHAT and ess[0] >= MIN_ESS else worst_rhat_phrase(["log posterior"], rhat)
 
@@ -530,10 +514,8 @@ def has_converged(post: HasDraws) -> bool:
 
 
 def first_failure(post: HasDraws) -> str:
-    """Return a phrase on what fails first of the criteria of `check_convergence`, "" if nothing fails.
-
-    Predictions are computed only if no other criterion fails.
-    """
+    """Return a phrase on what fails first of the criteria of `check_convergence`, "" if nothing fails."""
+    # Predictions are computed only if no other criterion fails
     if _has_too_few_draws(post):
         return "too few draws"
     parts, rhat_and_ess_of_parts = [], []
@@ -559,11 +541,9 @@ def worst_rhat_phrase(names: list[str], rhat: np.ndarray) -> str:
 
 
 def feature_indicators(post: HasDraws) -> Quantities:
-    """Return the indicators of the feature at the root, and of the features that the tree splits on.
-
-    Indicators that are rare, or almost always 1, in all chains are omitted. If a feature is rare in one chain and not
-    in another, the chains disagree about it.
-    """
+    """Return the indicators of the feature at the root, and of the features that the tree splits on."""
+    # Indicators that are rare, or almost always 1, in all chains are omitted. If a feature is rare in one chain and not
+    # in another, the chains disagree about it.
     p, names, group, indicators = post.model.n_features, [], [], []
     by_chain = [np.bincount(chain, minlength=post.draws.n_distinct_trees) for chain in post.draws.tree_of_draw]
     # counts are added without rounding, so that a fraction of exactly RARE is omitted
@@ -583,10 +563,8 @@ def feature_indicators(post: HasDraws) -> Quantities:
 
 
 def distance_quantities(post: HasDraws) -> Quantities:
-    """Return the distances from up to 12 drawn trees, without distances that are nearly constant in all chains.
-
-    The distance of two trees is the number of cells, sets of training rows of a node, that only one of them has.
-    """
+    """Return the distances from up to 12 drawn trees, without distances that are nearly constant in all chains."""
+    # The distance of two trees is the number of cells, sets of training rows of a node, that only one of them has
     draws = focal_draws(post.draws, MAX_CHECKED_FOCAL_TREES)
     by_tree = distances_from(post.draws, post.draws.tree_of_draw.ravel()[draws])
     checked = []
@@ -599,21 +577,17 @@ def distance_quantities(post: HasDraws) -> Quantities:
 
 
 def _without_rounding_noise(values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return ``values`` as multiples of a small step, so that rounding breaks no ties, and the step.
-
-    The step is about 1e-9 of the range of all finite values of the array. If all are 0 they are returned unchanged.
-    """
+    """Return ``values`` as multiples of a small step, so that rounding breaks no ties, and the step."""
+    # The step is about 1e-9 of the range of all finite values of the array. If all are 0 they are returned unchanged.
     finite = values[np.isfinite(values)]
     step = float(1e-9 * np.ptp(finite) + 1e-14 * np.abs(finite).max()) if len(finite) else 0.0
     return (np.round(values / step), step) if step > 0.0 else (values, 1.0)
 
 
 def _checked_predictions(post: HasDraws) -> Quantities:
-    """Return the predictions at up to ``MAX_POINTS`` training rows, in the unit of `_without_rounding_noise`.
-
-    They are means, or of a classifier the up to 3 class probabilities at each row that vary most over the draws. There
-    are none if the leaf model predicts nothing.
-    """
+    """Return the predictions at up to ``MAX_POINTS`` training rows, in the unit of `_without_rounding_noise`."""
+    # They are means, or of a classifier the up to 3 class probabilities at each row that vary most over the draws.
+    # There are none if the leaf model predicts nothing.
     model = post.model
     if not model.leaf.predicts:
         return Quantities([], [], np.empty((0, post.draws.n_distinct_trees)))

@@ -133,11 +133,9 @@ class Draws(RowLaw):
 
     @classmethod
     def join(cls, model: TreeModel, chains: Sequence[Saved], *, by_stats: bool = False, **facts: Any) -> Draws:
-        """Return the draws of several ``chains``, each distinct tree stored once.
-
-        With ``by_stats``, trees with equal splits and different node statistics are different. ``facts`` are further
-        arguments of `Draws`, such as ``moves`` and ``seconds``.
-        """
+        """Return the draws of several ``chains``, each distinct tree stored once."""
+        # With ``by_stats``, trees with equal splits and different node statistics are different. ``facts`` are further
+        # arguments of `Draws`, such as ``moves`` and ``seconds``.
         # a chain that was cut short may have saved trees after its last draw
         n_trees = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
         ends = [np.asarray(saved.tree)["start"][: n + 1] for saved, n in zip(chains, n_trees, strict=True)]
@@ -172,10 +170,8 @@ class Draws(RowLaw):
         log_score: np.ndarray,
         **facts: Any,
     ) -> Draws:
-        """Return independent draws as one chain: draw t is tree t, and equal trees are stored once.
-
-        The arguments are those of `Draws`, before equal trees are merged.
-        """
+        """Return independent draws as one chain: draw t is tree t, and equal trees are stored once."""
+        # The arguments are those of `Draws`, before equal trees are merged
         number, first_tree = number_trees(trees)
         stats = stats[trees.nodes_of(first_tree)]
         return cls(
@@ -282,10 +278,8 @@ class Draws(RowLaw):
 
     @cached_property
     def order_key_of_tree(self) -> np.ndarray:
-        """Key (n_distinct_trees,) that is larger for better trees: log prior plus log score, nats.
-
-        The scores of trees of different stages cannot be compared, so there it is the log of the fraction of draws.
-        """
+        """Key (n_distinct_trees,) that is larger for better trees: log prior plus log score, nats."""
+        # The scores of trees of different stages cannot be compared, so there it is the log of the fraction of draws
         return self.log_prior_of_tree + self.log_score_of_tree if self.sees_all_rows else np.log(self.weight_of_tree)
 
     def distinct_tree(self, t: int) -> Tree:

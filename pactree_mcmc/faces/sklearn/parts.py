@@ -213,12 +213,10 @@ def _best_left_out(
 
 
 def log_density_left_out(post: SampledPosterior, power: float) -> float:
-    """Return the weighted mean over rows of the log density (nats) of a row given all others, of up to 5000 rows.
-
-    It is estimated from the draws by importance weights, which are truncated at their mean times the square root of
-    their number (Ionides 2008). The weights of rows in the model are ``power`` times the weights of the user. The
-    density of the row left out has power one.
-    """
+    """Return the weighted mean over rows of the log density (nats) of a row given all others, of up to 5000 rows."""
+    # It is estimated from the draws by importance weights, which are truncated at their mean times the square root of
+    # their number (Ionides 2008). The weights of rows in the model are ``power`` times the weights of the user. The
+    # density of the row left out has power one.
     left_out = rows_left_out(post.draws, power, MAX_LEFT_OUT_ROWS)
     mean = log_mean(-left_out.score_gain, axis=0)
     log_w = np.minimum(-left_out.score_gain, mean + 0.5 * np.log(len(left_out.score_gain)))

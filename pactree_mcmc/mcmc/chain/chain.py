@@ -140,10 +140,8 @@ class Chain:
         return [self]
 
     def save(self, as_new: bool = False) -> None:
-        """Save the present tree as the next draw.
-
-        With ``as_new`` store a new copy of the tree even if it is the same as at the last draw.
-        """
+        """Save the present tree as the next draw."""
+        # With ``as_new`` store a new copy of the tree even if it is the same as at the last draw
         if as_new:
             self.state.count[TREE_CHANGED] = 1
         n_missing = int(self.saved.used[NODE_COUNT] + self.state.count[N_NODES]) - len(self.saved.node)

@@ -88,12 +88,10 @@ def replace_split(
     categories: int,
     is_drawn: bool,
 ) -> Proposal:
-    """Propose another split of an internal node, and build the same splits below it again, or refuse if impossible.
-
-    The new split has the given ``feature``, ``cut`` (largest code going left) and ``categories`` (bits going left, -1
-    if ordered). ``is_drawn`` is True if it was drawn from the split prior R, whose ratio then enters the log proposal
-    ratio. Otherwise it must be proposed with the same probability as the reverse change.
-    """
+    """Propose another split of an internal node, and build the same splits below it again, or refuse if impossible."""
+    # The new split has the given ``feature``, ``cut`` (largest code going left) and ``categories`` (bits going left, -1
+    # if ordered). ``is_drawn`` is True if it was drawn from the split prior R, whose ratio then enters the log proposal
+    # ratio. Otherwise it must be proposed with the same probability as the reverse change.
     n_planned = plan_copy(state, node, 0)
     log_forms_before = make_plan_raw(rng, model, state, node, node)
     left, right = state.plan[0].left, state.plan[0].right

@@ -84,20 +84,16 @@ def with_log_decided(proposal: Proposal, log_decided: float) -> Proposal:
 def log_collapsed_proposal_ratio(
     model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int
 ) -> float:
-    """Return the log proposal ratio of growing ``node`` by its split, drawn by split prior times exp(tempered gain).
-
-    The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
-    """
+    """Return the log proposal ratio of growing ``node`` by its split, drawn by split prior times exp(tempered gain)."""
+    # The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     uniform = log_growth_proposal_ratio(state, node, n_growable, n_prunable)
     return uniform - split_gain(state, node) + scan(model, state, node)
 
 
 @jit
 def log_first_stage_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Return the log acceptance ratio of growing ``node`` as if both children could be split, whatever the split.
-
-    The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
-    """
+    """Return the log acceptance ratio of growing ``node`` as if both children could be split, whatever the split."""
+    # The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     depth, design = state.node[node].depth, state.node[node].design
     left_design = right_design = np.int64(0)
     can_split = depth + 1 < model.prior.depth_limit

@@ -65,10 +65,8 @@ def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState)
 
 @jit
 def log_growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Return the log proposal ratio of growing ``node`` by its attached split, drawn from the split prior.
-
-    The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
-    """
+    """Return the log proposal ratio of growing ``node`` by its attached split, drawn from the split prior."""
+    # The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     n_prunable_after = n_prunable + 1 - has_leaf_sibling(state, node)
     log_reverse = log((1.0 - grow_probability(n_prunable_after)) / n_prunable_after)
     return log_reverse - log(grow_probability(n_prunable) / n_growable) - state.node[node].log_rule

@@ -39,11 +39,9 @@ ALL_FUNCTIONS = (plant_root, *GROWN_STARTS, *GIVEN_STARTS, *LIBRARY_STEPS, *GUID
 
 
 def compile_for_chain(chain: Chain, has_grown_start: bool) -> None:
-    """Compile or load the compiled functions of a chain together, before it makes its first proposal.
-
-    ``has_grown_start`` is True if starts are grown trees. If the moves of its kernel are not those of a named one, only
-    load what is stored. The rest compiles when called. Do nothing if `HAS_PRIVATE_PARTS` is False.
-    """
+    """Compile or load the compiled functions of a chain together, before it makes its first proposal."""
+    # ``has_grown_start`` is True if starts are grown trees. If the moves of its kernel are not those of a named one,
+    # only load what is stored. The rest compiles when called. Do nothing if `HAS_PRIVATE_PARTS` is False.
     if not HAS_PRIVATE_PARTS:
         return
     all_members = typed_functions(chain, ALL_FUNCTIONS)
@@ -59,10 +57,8 @@ def compile_all(chain: Chain) -> None:
 
 
 def functions_of_run(kernel: Kernel, has_grown_start: bool) -> list[Any]:
-    """Return the compiled functions that chains of this kernel call, in the order of their first calls.
-
-    ``has_grown_start`` is True if starts are grown trees.
-    """
+    """Return the compiled functions that chains of this kernel call, in the order of their first calls."""
+    # ``has_grown_start`` is True if starts are grown trees
     starts = GROWN_STARTS if has_grown_start or kernel.is_guided else GIVEN_STARTS
     guided = GUIDED if kernel.is_guided else ()
     return [plant_root, *starts, *(move.run for move in kernel.move_objects), *guided, save_draw]

@@ -157,9 +157,7 @@ def work_by_default(model: TreeModel) -> float:
 
 
 def has_work_to_tune(work: float, model: TreeModel, chains: int) -> bool:
-    """Return True if fitting a density pays on this table and the rounds of ``chains`` chains, which may be short, fit
-    into ``work``, the number of rows that the run may visit.
-    """
+    """Return True if a density pays on this table, and short rounds of so many chains visit at most ``work`` rows."""
     rows = pass_rows(model)
     return rows <= MAX_REDRAWN_VALUES and MIN_ROUND_LENGTH * PASSES_FOR_FULL_ROUNDS * rows * chains <= work
 

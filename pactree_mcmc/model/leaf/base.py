@@ -381,11 +381,9 @@ class Leaf:
     def draw_survival(
         self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, times: np.ndarray, target: Target
     ) -> np.ndarray:
-        """Draw the parameters of the leaves of one tree given their rows, and return P(y > t) (n, k) in them.
-
-        ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each row of the result, and
-        ``times`` (k,) are the times t.
-        """
+        """Draw the parameters of the leaves of one tree given their rows, and return P(y > t) (n, k) in them."""
+        # ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each row of the result, and
+        # ``times`` (k,) are the times t
         raise NotImplementedError
 
     def times_and_events(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

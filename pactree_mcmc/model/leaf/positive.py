@@ -357,11 +357,9 @@ class WeibullGamma(OneRateLeaf):
 
 @by_address
 def piecewise_score(s: Any, n: int, params: Any) -> float:
-    """Return the log marginal likelihood in nats of a cell under `PiecewiseExponential`, its rates integrated out.
-
-    ``s``, ``n`` sums: events in each of the n / 2 intervals, then the time at risk in each. ``params``: the shapes of
-    the gamma priors of the rates, then their rates.
-    """
+    """Return the log marginal likelihood in nats of a cell under `PiecewiseExponential`, its rates integrated out."""
+    # ``s``, ``n`` sums: events in each of the n / 2 intervals, then the time at risk in each. ``params``: the shapes of
+    # the gamma priors of the rates, then their rates.
     n_intervals, score = n // 2, 0.0
     for j in range(n_intervals):
         shape, rate, events, time = params[j], params[n_intervals + j], s[j], s[n_intervals + j]

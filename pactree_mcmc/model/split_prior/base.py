@@ -163,7 +163,7 @@ class SplitPrior:
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
     def has_split(self, cell: PlainCell) -> bool:
-        """Return True if `admissible` is not 0 for each coordinate."""
+        """Return True if the cell has a split on a coordinate that can be drawn."""
         weight = self.coordinate_weights(cell.columns)
         return any(w > 0.0 and self.count_splits(cell, k) > 0 for k, w in enumerate(weight))
 

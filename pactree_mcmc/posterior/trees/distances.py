@@ -243,10 +243,8 @@ def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float | np.ndar
 
 
 def typical_values(model: TreeModel, max_rows: int) -> np.ndarray:
-    """Return the median training value of each feature, or the most frequent category, (p,); NaN if there is none.
-
-    Rows count with their weights. Up to ``max_rows`` rows are used, evenly spaced.
-    """
+    """Return the median training value of each feature, or the most frequent category, (p,); NaN if there is none."""
+    # Rows count with their weights. Up to ``max_rows`` rows are used, evenly spaced.
     rows = evenly_spaced_integers(model.n_rows, max_rows)
     numbers, weight, out = model.row_numbers(rows), model.target.weights[rows], np.full(model.n_features, np.nan)
     for k, column in enumerate(numbers.T):

@@ -60,9 +60,8 @@ def scout_roots(chain: Any, features: np.ndarray) -> Generator[None, bool | None
 
 @jit
 def roll_out(chain: Any, k: int, n: int, best: np.ndarray) -> float:
-    """Return the log of the mean estimate of ``n`` rollouts with feature ``k`` at the root, and add the trees whose
-    estimates are not far behind ``best[0]``, the largest so far, to a growing graph.
-    """
+    """Return the log mean estimate of ``n`` rollouts with feature ``k`` at the root; good trees enter the graph."""
+    # good are estimates that are not far behind `best[0]`, the largest so far
     model, state, root, total = chain.model, chain.state, np.int64(0), -inf
     prune_all(state)
     log_split = node_log_split(model, state, root)

@@ -31,11 +31,9 @@ def sample_splits(
     offset: np.ndarray,
     first: int,
 ) -> tuple[int, int]:
-    """Write a systematic sample of the splits of an internal node, given that it contains the node's own split.
-
-    Row ``first + i`` of ``terms`` and ``offset`` gets split i: its terms, and log R minus the log probability of being
-    sampled. Return the size of the sample, and the number of the node's own split in it, or NONE without room.
-    """
+    """Write a systematic sample of the splits of an internal node, given that it contains the node's own split."""
+    # Row ``first + i`` of ``terms`` and ``offset`` gets split i: its terms, and log R minus the log probability of
+    # being sampled. Return the size of the sample, and the number of the node's own split in it, or NONE without room.
     # the sample contains split q with probability p_q = min(1, size * g(q)), with g(q) the probability of q by the
     # density g given a split
     guide_index, prior, work = evaluate_cell_and_splits(model, state, node), model.split_prior, state.scratch.density
