@@ -76,14 +76,13 @@ def test_weights_are_repeated_rows(truth, of_times):
         y = pd.DataFrame({"time": time, "event": RNG.random(N) < 0.6})
         post = exact.solve(pt.TreeModel(X, y, leaf=pt.ExponentialGamma(), **PRIOR))
         y = y.to_numpy(dtype=float)
-    times = {"times": [0.5, 2.0]} if of_times else {}
     weight = RNG.integers(0, 4, N)
-    weighted = post.calibration(X, y, 3, sample_weight=weight, **times).table()
-    repeated = post.calibration(np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0), 3, **times).table()
+    weighted = post.calibration(X, y, 3, sample_weight=weight).table()
+    repeated = post.calibration(np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0), 3).table()
     pd.testing.assert_frame_equal(weighted, repeated)
     assert weighted.drop_duplicates("group")["rows"].sum() == weight.sum()
-    doubled = post.calibration(X, y, 3, sample_weight=np.full(N, 2.0), **times).table()
-    once = post.calibration(X, y, 3, **times).table()
+    doubled = post.calibration(X, y, 3, sample_weight=np.full(N, 2.0)).table()
+    once = post.calibration(X, y, 3).table()
     assert doubled["events"].tolist() == (2 * once["events"]).tolist()
     assert (doubled["upper"] - doubled["lower"]).sum() < (once["upper"] - once["lower"]).sum()
 

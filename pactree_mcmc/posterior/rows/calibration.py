@@ -28,6 +28,7 @@ from ...model.rows import read_weight, read_y
 from ...table.words import EQUAL_DIGITS, rounded_text
 from ...tree.tree import Tree, match_columns
 from ..distribution import TreeDistribution
+from ..trees.distances import weighted_quantile
 from ..trees.paths import conditions_in_words, path_to
 from .predictions import refuse_loss
 from .survival import N_GRID_TIMES, draw_survival, leaves_of_draws, mean_cumulative_hazard, mean_survival, read_times
@@ -302,7 +303,8 @@ def calibration(
         quantity, means, events, times = value_label(model, column), predictions[:, None], predictions, grid
     else:
         if times is None:
-            times = np.unique(np.quantile(time[event] if event.any() else time, [0.25, 0.5, 0.75]))
+            is_counted = event if event.any() else np.ones(len(event), dtype=np.bool_)
+            times = np.unique(weighted_quantile(time[is_counted], weight[is_counted], np.array([0.25, 0.5, 0.75])))
         grid = np.union1d(np.linspace(0.0, time.max(), N_GRID_TIMES), times)
         means, events = mean_survival(post, numbers, grid), mean_cumulative_hazard(post, numbers, time)
     if isinstance(groups, Tree):

@@ -249,7 +249,7 @@ def mean_cumulative_hazard(post: TreeDistribution, numbers: np.ndarray, time: np
         shape, rate = leaf.gammas(rows.place_stats)
         return (rows.average(numbers, shape / rate) * leaf.basis(time)).sum(axis=1)
     # a leaf of the caller: minus log S, whose mean over draws is interpolated between some times
-    rng, grid = read_generator(0), np.unique(np.quantile(time, np.linspace(0.0, 1.0, N_GRID_TIMES)))
+    rng, grid = read_generator(0), np.unique(np.quantile(np.unique(time), np.linspace(0.0, 1.0, N_GRID_TIMES)))
     total, row = np.zeros((len(numbers), len(grid))), np.arange(len(numbers))
     for at, stats in leaves_of_draws(post, numbers, rng):
         values = np.maximum(draw_survival(post.model, rng, stats, grid), SMALLEST_NORMAL)
