@@ -79,8 +79,8 @@ def compare_models(
     TypeError
         If ``models`` is not a mapping of models and posteriors.
     ValueError
-        If it is empty, the models differ in their y, weights or rows that count, a leaf is a loss, an argument is out
-        of range, or X does not have the columns of a model.
+        If it is empty, the models differ in their y, weights or rows that count, no row counts, a leaf is a loss, an
+        argument is out of range, or X does not have the columns of a model.
 
     Warns
     -----
@@ -163,6 +163,11 @@ def _read_models(models: Any) -> dict[str, Any]:
             raise ValueError(
                 f"models[{repr_of(name)}]: {type(model.leaf).__name__} is a loss, not a likelihood, so it has no "
                 "evidence; compare predictions on held-out rows."
+            )
+        if not len(model.counted_rows):
+            raise ValueError(
+                f"models[{repr_of(name)}] has no row that counts: its evidence is that of the rows of positive weight "
+                "outside the estimation mask, so leave some out of the mask."
             )
         difference = _data_difference(first, model)
         if difference:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import stat
+import shutil
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -77,8 +77,7 @@ def encode_parts(value: dict, path: Path) -> Encoded:
 
 def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     """Write datasets by group and the content of this library to ``path``, completely or not at all."""
-    # the data go to a temporary file in the same folder, which replaces ``path`` once it is on the disk. The new file
-    # has the mode of the former one, and a symbolic link stays one
+    # the data go to a temporary file in the same folder, which replaces ``path`` once it is on the disk
     import xarray as xr
 
     target = Path(os.path.realpath(path))
@@ -92,17 +91,18 @@ def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     own = xr.Dataset({name: (_dimensions(array.shape), array) for name, array in arrays.items()}, attrs=attrs)
     datasets = groups | {GROUP: own}
     try:
-        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        is_new = not target.exists()
         part.unlink(missing_ok=True)
-        _reserve(part, datasets.values(), 0o666 if mode is None else 0o600)
+        _reserve(part, datasets.values(), 0o666 if is_new else 0o600)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for number, (name, dataset) in enumerate(datasets.items()):
                 _write_dataset(part, name, dataset, "a" if number else "w")
         _flush(part)
-        if mode is not None:
-            part.chmod(mode)
-        os.replace(part, target)
+        if is_new:
+            os.replace(part, target)
+        else:
+            _replace(part, target)
         if os.name == "posix":
             _flush(target.parent)
     except Exception as error:
@@ -116,15 +116,36 @@ def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
         raise
 
 
+def _replace(part: Path, target: Path) -> None:
+    """Replace the file ``target`` by ``part``. Its permissions, owner, and other names (hard links) stay."""
+    old, new = target.stat(), part.stat()
+    if old.st_nlink > 1 or (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+        # a new file would have one name, and the owner of this process: the content is copied
+        with part.open("rb") as source, target.open("r+b") as out:
+            _allocate(out.fileno(), new.st_size)
+            shutil.copyfileobj(source, out)
+            out.truncate()
+        _flush(target)
+        part.unlink()
+        return
+    shutil.copystat(target, part)
+    os.utime(part)
+    os.replace(part, target)
+
+
 def _reserve(part: Path, datasets: Iterable[Any], mode: int) -> None:
     """Create the file ``part``. Raise an OSError if the disk lacks room for the datasets: HDF5 may crash then."""
     size = sum(dataset.nbytes + HEADER_BYTES * (1 + len(dataset.variables)) for dataset in datasets)
     handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(handle, 0, size)
+        _allocate(handle, size)
     finally:
         os.close(handle)
+
+
+def _allocate(handle: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, size)
 
 
 def _dimensions(shape: tuple[int, ...]) -> list[str]:

@@ -1,6 +1,8 @@
 """Inverses against scipy's root finders, closed forms and their own definition."""
 
 import math
+import time
+from fractions import Fraction
 
 import pytest
 from scipy.optimize import brentq
@@ -42,6 +44,28 @@ def test_binomial_tail_inversion_is_a_root(n, fraction, delta):
     if delta > 1e-10:
         root = brentq(lambda q: binom.logcdf(errors, n, q) - math.log(delta), 1e-15, 1.0 - 1e-15, xtol=1e-16)
         assert result == pytest.approx(root, **EXACT)
+
+
+@pytest.mark.parametrize(("errors", "n"), [(5_000_000, 50_000_000), (0, 50_000_000), (49_999_000, 50_000_000)])
+@pytest.mark.parametrize("delta", [0.5, 0.025])
+def test_binomial_tail_inversion_of_many_rows(errors, n, delta):
+    began = time.perf_counter()
+    result = binomial_tail_inversion(errors, n, math.log(delta))
+    assert time.perf_counter() - began < 1.0  # a sum over all numbers of errors took nine seconds
+    assert result == pytest.approx(beta.isf(delta, errors + 1, n - errors), abs=1e-9, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("errors", "n", "log_delta"), [(20, 200, -690.0), (3, 200, -1500.0), (10, 30, math.log1p(-1e-4))]
+)
+def test_binomial_tail_inversion_far_out_is_a_root(errors, n, log_delta):
+    """Against the sum of all terms, in fractions; SciPy's quantile is wrong by 1e-4 for some of these."""
+    q = Fraction(binomial_tail_inversion(errors, n, log_delta))
+    for factor, sign in ((1 - Fraction(1, 10**9), 1.0), (1 + Fraction(1, 10**9), -1.0)):
+        risk = 1 - (1 - q) / factor if q > Fraction(1, 2) else q * factor
+        tail = sum(math.comb(n, k) * risk**k * (1 - risk) ** (n - k) for k in range(errors + 1))
+        log_tail = math.log1p(-(1 - tail)) if tail > 0.5 else math.log(tail.numerator) - math.log(tail.denominator)
+        assert sign * (log_tail - log_delta) > 0.0
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,11 @@ def test_bad_input_is_refused():
         ({"a": good, "b": model_of(y=X[:, 0] + 0.5, leaf=pt.NormalInverseGamma())}, ValueError, "their classes"),
         ({"a": good, "b": model_of(sample_weight=np.full(N, 2.0))}, ValueError, "sample_weight"),
         ({"a": model_of(leaf=pt.PacBayesLoss(1.0), estimation=np.arange(N) % 2 == 0)}, ValueError, "is a loss"),
+        (
+            {"all": model_of(leaf=pt.FrozenLaplace(), estimation=np.ones(N, bool))},
+            ValueError,
+            "'all'.*no row that counts",
+        ),
     ):
         with pytest.raises(error, match=match):
             compared(wrong)

@@ -158,6 +158,26 @@ def test_a_replaced_file_keeps_its_mode_and_its_link(saved, path, tmp_path, mode
     assert sorted(each.name for each in tmp_path.rglob("*")) == ["folder", "inner.nc", "link.nc", "run.nc"]
 
 
+def test_a_replaced_file_keeps_its_other_names(saved, path, tmp_path):
+    other = tmp_path / "other.nc"
+    path.write_bytes(bytes(500_000))  # longer than what is saved
+    os.link(path, other)
+    saved[0].save(path)
+    assert path.samefile(other) and other.stat().st_size < 500_000
+    assert_same(pt.load(other), saved[0])
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other.nc", "run.nc"]
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give away"
+)
+def test_a_replaced_file_keeps_its_owner(saved, path):
+    os.chown(path, 12_345, 54_321)
+    saved[0].save(path)
+    assert (path.stat().st_uid, path.stat().st_gid) == (12_345, 54_321)
+    assert_same(pt.load(path), saved[0])
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 def test_a_file_is_not_open_to_others_while_it_is_written(saved, path, monkeypatch):
     seen, replace = [], os.replace

@@ -402,7 +402,7 @@ class PiecewiseExponential(SurvivalLeaf):
     Notes
     -----
     The ends depend on y, as the defaults of other leaves do: give them if the prior must not. An event at an end is in
-    the interval that ends there. Rows have no exposures.
+    the interval that ends there. Rows have neither exposures nor times of entry.
 
     Examples
     --------
