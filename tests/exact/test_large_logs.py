@@ -29,6 +29,7 @@ def test_predictions_are_inside_their_intervals(variance):
     assert truth.n_leaves_pmf().sum() == pytest.approx(1.0, abs=1e-3)
 
 
+@pytest.mark.more(everyday=["1e+18"])
 @pytest.mark.parametrize("weight", [1e13, 1e15, 1e18])
 def test_estimators_and_comparisons_sample_what_the_exact_engine_refuses(weight):
     pytest.importorskip("sklearn")

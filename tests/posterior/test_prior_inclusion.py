@@ -1,5 +1,7 @@
 """Probabilities of features, prior and posterior: against enumeration, simulation, and by name."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,8 +58,9 @@ def test_the_simulated_prior_agrees_and_is_drawn_once(monkeypatch):
 def test_fewer_trees_are_drawn_by_default_if_they_are_large(alpha, beta, least, most, monkeypatch):
     X = np.random.default_rng(0).normal(size=(600, 2))
     model, n = pt.TreeModel(X, X[:, 0] > 0, tree_prior=pt.ChipmanPrior(alpha, beta)), []
-    draw = model_file.draw_prior
-    monkeypatch.setattr(model_file, "draw_prior", lambda *args: n.append(0) or draw(*args))
+    rng = np.random.default_rng(1)
+    drawn = itertools.cycle([model_file.draw_prior(model, rng) for _ in range(20)])
+    monkeypatch.setattr(model_file, "draw_prior", lambda *args: n.append(0) or next(drawn))
     pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])]).prior_inclusion()
     assert least <= len(n) <= most
 

@@ -115,7 +115,7 @@ def test_kaplan_meier_is_that_of_scipy():
 def test_calibration_of_data_from_the_model():
     """Over tables from the model the events add up to those expected, and 90 % intervals hold the model's curve."""
     rng, counts, is_covered = np.random.default_rng(4), np.zeros(2), []
-    for _ in range(40):
+    for _ in range(12):
         model, rates = simulate(LEAVES["exponential"], rng)
         y = censor(rng, rng.exponential(size=N) / rates)  # held-out rows with the same rates
         table = exact.solve(model).calibration(X, y, 3, times=[0.2, 0.5]).table()

@@ -63,7 +63,7 @@ def test_any_order_and_the_batch_evidence():
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_equals_the_exact_engine_on_a_context_tree(m):
     rng = np.random.default_rng(m)
-    sequence = np.where(rng.random(400) < 0.5, np.arange(400) % m, rng.integers(m, size=400))
+    sequence = np.where(rng.random(150) < 0.5, np.arange(150) % m, rng.integers(m, size=150))
     design, (X, y) = pt.context_tree(3, m), pt.contexts(sequence, 3, m)
     model = pt.TreeModel(
         X, y, tree_prior=pt.BranchingProcess(0.5, max_depth=None), split_prior=design, leaf=pt.DirichletMultinomial(0.5)

@@ -27,7 +27,7 @@ def entropy(y):
     return -float((counts * np.log(counts / len(y))).sum())
 
 
-def plain_path(X, y, criterion, delta=0.05, steps=6):
+def plain_path(X, y, criterion, delta=0.05, steps=4):
     """Bounds of the trees of 1, 2, ... leaves of a greedy search over all splits of all leaves."""
 
     def bound(m, errors):

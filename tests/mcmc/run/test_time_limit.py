@@ -26,9 +26,9 @@ def large():
     """A table on which the default run tunes for minutes."""
     model = pt.TreeModel(*table(2000))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pt.ConvergenceWarning)
-        for kernel in ({}, {"kernel": "local"}, {"betas": 3}):
-            pt.sample(pt.TreeModel(*table(60)), 4, rng=0, progress=False, **kernel)
+        warnings.simplefilter("ignore")
+        for rest in ({"seconds": 1.0}, {"kernel": "local", "tune": 10}, {"betas": 3, "tune": 10}):
+            pt.sample(pt.TreeModel(*table(60)), 4, rng=0, progress=False, **rest)
     return model
 
 

@@ -135,7 +135,7 @@ def test_both_engines_and_files(tmp_path):
     total = exact.solve(small)
     trees = total.best_trees(10_000).trees
     assert total.log_evidence == pytest.approx(special.logsumexp([small.log_posterior(tree) for tree in trees]))
-    post = pt.sample(model, 1500, tune=200, chains=2, rng=1, kernel="local", progress=False)
+    post = pt.sample(model, 1000, tune=100, chains=2, rng=1, kernel="local", progress=False)
     assert post.n_leaves_pmf()[:4] == pytest.approx(truth.n_leaves_pmf()[:4], abs=0.05)
     assert post.survival(X[:4], [0.5, 2.0]).mean == pytest.approx(truth.survival(X[:4], [0.5, 2.0]).mean, abs=0.03)
     post.save(tmp_path / "post.nc")
@@ -180,11 +180,11 @@ def test_default_ends_are_quantiles_of_events_by_weight():
 def test_simulated_data_have_the_survival_function_of_the_prior():
     model = pt.TreeModel(X[:8], Y[:8], leaf=LEAF, **PRIOR)
     rng = np.random.default_rng(1)
-    times = np.array([pt.simulate(model, rng=rng)[1][0, 0] for _ in range(2000)])
+    times = np.array([pt.simulate(model, rng=rng)[1][0, 0] for _ in range(500)])
     for t in (0.5, 1.5, 4.0):
         edges = np.array([0.0, *ENDS, np.inf])
         spent = np.clip(t - edges[:-1], 0.0, np.diff(edges))
-        assert (times > t).mean() == pytest.approx(np.prod((1.0 + spent / RATES) ** -SHAPE), abs=0.04)
+        assert (times > t).mean() == pytest.approx(np.prod((1.0 + spent / RATES) ** -SHAPE), abs=0.06)
 
 
 @pytest.mark.parametrize(
