@@ -83,6 +83,7 @@ FEW_CUTS = {
 }
 
 
+@pytest.mark.more(everyday=[f"{s}-{prior}-{cuts}" for prior in PRIORS for s, cuts in ((0.0, "local"), (3.0, "grid"))])
 @pytest.mark.parametrize("cuts", FEW_CUTS)
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("strength", [0.0, 3.0])

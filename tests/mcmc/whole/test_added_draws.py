@@ -329,6 +329,7 @@ def union(parts):
     return found
 
 
+@pytest.mark.more(everyday=["None-(0, 0, 0)", "None-(0, 1, 0)", "ThreadPoolExecutor-(0, 1, 0, 1, 0)"])
 @pytest.mark.parametrize("teams", [(0, 0, 0), (0, 1), (0, 1, 0), (0, 1, 0, 1, 0)], ids=str)
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor])
 def test_the_draws_of_all_chains_are_in_the_graph_of_every_team(nothing_fresh, executor, teams):
