@@ -7,7 +7,7 @@ minimax_lower_bound.
 Local rules: check_local_rule, local_rule, local_rule_log_probability.
 Context trees: context_tree_weighting, ContextTreeWeighting.
 Streams: DesignCounts.
-Graph: build_graph, CellGraph; with other weights: with_terms, by_slot.
+Graph: build_graph, CellGraph (with_terms: other weights).
 Dyadic trees: minimise_risk; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty, RootFragments;
 dyadic_oracle, dyadic_fragment_bound.
 Neyman-Pearson: neyman_pearson_tree; vc_tolerance, vc_failure, vc_failure_iid.
@@ -29,7 +29,6 @@ from .graph.build import build_graph
 from .graph.cells import CellGraph
 from .limits import Intractable
 from .posterior import ExactPosterior
-from .recursion.inside_outside import by_slot, with_terms
 from .solving import solve, visited
 from .sums import best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .systems.bound_minimisers import forward_tree, minimise_root_fragment
@@ -87,7 +86,6 @@ __all__ = [
     "best_by_size",
     "best_log_weight",
     "build_graph",
-    "by_slot",
     "check_local_rule",
     "compare",
     "context_tree_weighting",
@@ -119,7 +117,6 @@ __all__ = [
     "vc_tolerance",
     "visited",
     "vote_excess_bound",
-    "with_terms",
 ]
 
 _LATE = {"PACBayesTreeClassifier": "exact.estimators", "DyadicTreeClassifier": "exact.estimators"}

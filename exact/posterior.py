@@ -26,7 +26,7 @@ from . import sums
 from .cells import GraphCells
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph, with_feature_numbers
-from .recursion.inside_outside import Occurrences, by_slot, with_terms
+from .recursion.inside_outside import Occurrences
 from .recursion.semirings import Best, BestBySize, LogSum
 from .recursion.trees import as_draws, grow_chosen_trees, rank_trees
 from .rows import CellProbabilities, GraphRows
@@ -320,7 +320,7 @@ class ExactPosterior(Posterior):
     @property
     def prior_graph(self) -> CellGraph:
         """The graph with scores of zero. Its sum is the mass of the prior, the sum of the prior over all trees."""
-        return with_terms(self.graph, log_stop=self.graph.log_stop - by_slot(self.graph, self.graph.score))
+        return self.graph.with_terms(log_stop=self.graph.log_stop - self.graph.by_slot(self.graph.score))
 
     def expected_splits(self) -> np.ndarray:
         """Return the posterior mean (p,) of the number of splits of a tree on each feature."""

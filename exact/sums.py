@@ -18,7 +18,6 @@ from .recursion.inside_outside import (
     compute_inside,
     expected_occurrences,
     likely_part,
-    with_terms,
     with_unit_weights,
 )
 from .recursion.semirings import (
@@ -226,7 +225,7 @@ def most_leaves(graph: CellGraph) -> np.ndarray:
     """Return the number of leaves (n_slots,) of the largest tree below each slot, -inf if no tree has weight there."""
     # splits of weight 0 count too
     one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
-    return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
+    return best_sums(graph.with_terms(log_stop=one, log_split=0.0, log_rule=0.0))
 
 
 def hull_by_size(graph: CellGraph) -> Hull:
@@ -245,11 +244,11 @@ def hull_by_size(graph: CellGraph) -> Hull:
     --------
     An error less for each further leaf, so that the tree of two leaves lies between two vertices:
 
-    >>> from exact import build_graph, by_slot
+    >>> from exact import build_graph
     >>> from pactree_mcmc import TreeModel
     >>> graph = build_graph(TreeModel([[0.0], [1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1, 0]))
     >>> errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
-    >>> hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, -errors), log_split=0.0, log_rule=0.0))
+    >>> hull = hull_by_size(graph.with_terms(log_stop=graph.by_slot(-errors), log_split=0.0, log_rule=0.0))
     >>> root = slice(hull.start[0], hull.start[0] + hull.length[0])
     >>> hull.leaves[root].tolist(), hull.weight[root].tolist()
     ([1.0, 3.0], [-2.0, 0.0])
@@ -283,7 +282,7 @@ def best_fragments(graph: CellGraph, hull: Hull, penalty: Callable[[np.ndarray, 
     # written from the last vertex to the first, so that the one with the fewest leaves remains
     best = np.flatnonzero(value == stop[slot])[::-1]
     vertex_of_slot[slot[best]] = vertex[best]
-    return Fragments(hull, best_sums(with_terms(graph, log_stop=stop)), stop, vertex_of_slot)
+    return Fragments(hull, best_sums(graph.with_terms(log_stop=stop)), stop, vertex_of_slot)
 
 
 def best_by_size(
@@ -336,7 +335,7 @@ def best_by_size(
         n_counts = np.ones(graph.n_slots, dtype=np.int64)
     else:
         stop = np.where(possible > 0, counts.max(axis=1), -np.inf)
-        highest = best_sums(with_terms(graph, log_stop=stop, log_split=0.0, log_rule=0.0))
+        highest = best_sums(graph.with_terms(log_stop=stop, log_split=0.0, log_rule=0.0))
         highest = np.minimum(highest, np.inf if max_count is None else max_count)
         n_counts = np.clip(highest, -1, None).astype(np.int64) + 1
     n_coefficients = int((n_sizes * n_counts).sum())

@@ -17,7 +17,8 @@ Random choices: ``pick(rng, n)``, ``flip(rng, p)``, ``flip_log(rng, log_p)``, ``
 draw a split of a cell: ``draw_split(rng, model, state, node)`` from the split prior, or ``draw_split_of(rng, model,
 state, node, feature)`` from the split prior given one admissible feature. A `Split` has the fields feature, cut, upper,
 categories and log_rule, as a node has. ``split_gain(state, node)`` is the log score that a node gains by its split;
-``draw_scanned`` draws a split with a probability proportional to ``exp(log_rule + split_gain)``.
+``draw_scanned`` draws a split with a probability proportional to ``exp(log_rule + split_gain)``, if ``can_scan(model,
+state, node)`` is True.
 
 Possible proposals:
 
@@ -27,18 +28,10 @@ Possible proposals:
   state, node, feature, cut, categories, is_drawn)``; ``is_drawn`` is True if the split was drawn from the split prior,
   whose R then enters the ratio; otherwise it must be proposed with the same probability as the reverse change;
 - to replace a subtree: ``top = begin(state, node)``, a leaf outside the tree on the same rows; build at ``top`` with
-  `attach_children`, or from a *plan*; then ``return replacement(model, state, which, node, top, ratio)``, or
+  `attach_children`; then ``return replacement(model, state, which, node, top, ratio)``, or
   ``withdrawn(which, node, top)``;
 - ``refused(which)`` if the proposal cannot be made and nothing was built; ``nothing()`` if there is nothing to pick
   from.
-
-A plan is a subtree in ``state.plan[0]``, ``state.plan[1]``, ...: records with ``feature`` (-1: a leaf), ``cut``,
-``categories``, and ``left`` and ``right``, the places of the children in the plan (-1: none); place 0 is the top, and
-children come after their parents. ``plan_copy(state, node, 0)`` writes the subtree of a node and returns how many
-places it takes; ``plan_node(state, i, feature, cut, categories)`` writes one place and clears its children;
-``build(model, state, top, n_planned, False)`` grows ``top`` as planned and is False if a split cannot be made. A
-split that may come to other rows is made *raw* first, by ``make_plan_raw(rng, model, state, node, but)``: see "Your own
-leaves, split priors and moves".
 
 ``ratio`` is the log proposal ratio: the log probability of proposing the present tree from the new one minus that of
 proposing the new one. The prior and score ratios are filled in. ``which`` is 0, or 1 for the second of two numbers that
@@ -47,9 +40,9 @@ the move counts; any other is an error. The loop accepts or rejects, carries out
 
 from .core.compile.jit import jit
 from .mcmc.edits.grow import attach_children, growth, pruning, split_gain
-from .mcmc.edits.proposal import Proposal, made, nothing, refused, taken, withdrawn
-from .mcmc.edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
-from .mcmc.moves.change import log_raw_forms_below, replace_split
+from .mcmc.edits.proposal import Proposal, nothing, refused, taken, withdrawn
+from .mcmc.edits.replace_subtree import begin, replacement
+from .mcmc.moves.change import replace_split
 from .mcmc.state.lists import (
     growable,
     internal,
@@ -63,8 +56,7 @@ from .mcmc.state.lists import (
 from .mcmc.state.random import flip, flip_log, pick, pick_weighted
 from .mcmc.state.records import NONE
 from .mcmc.state.splits import Split, draw_split, draw_split_of
-from .mcmc.state.terms import next_node, subtree_log_prior, subtree_log_score
-from .mcmc.sums.split_sums import draw_scanned, scan
+from .mcmc.sums.split_sums import draw_scanned
 from .mcmc.sums.split_sums import is_candidate as can_scan
 
 __all__ = [
@@ -73,7 +65,6 @@ __all__ = [
     "Split",
     "attach_children",
     "begin",
-    "build",
     "can_scan",
     "draw_scanned",
     "draw_split",
@@ -85,28 +76,19 @@ __all__ = [
     "internal",
     "is_leaf",
     "jit",
-    "log_raw_forms_below",
-    "made",
-    "make_plan_raw",
     "n_growable",
     "n_internal",
     "n_prunable",
-    "next_node",
     "nothing",
     "pick",
     "pick_weighted",
-    "plan_copy",
-    "plan_node",
     "prunable",
     "pruning",
     "refused",
     "replace_split",
     "replacement",
-    "scan",
     "sibling",
     "split_gain",
-    "subtree_log_prior",
-    "subtree_log_score",
     "taken",
     "withdrawn",
 ]

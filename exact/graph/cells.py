@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc.core.checks import read_array, read_numbers
 from pactree_mcmc.core.compile.jit import jit, pack
 from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.model import TreeModel
@@ -105,6 +106,54 @@ class CellGraph(NamedTuple):
         """
         return _depth_of_slots(self.first_slot, self.depth)
 
+    def with_terms(self, *, log_stop: Any = None, log_split: Any = None, log_rule: Any = None) -> CellGraph:
+        """Return the graph with other log weights of leaves and splits, such as penalties, tempered scores or counts.
+
+        The arrays of cells and splits are shared, not copied. Terms that are not given remain unchanged.
+
+        Parameters
+        ----------
+        log_stop : array of shape (n_slots,) or float, optional
+            Log weight of a leaf, its score included. -inf excludes the leaf. `by_slot` converts values by cell.
+        log_split : array of shape (n_slots,) or float, optional
+            Log weight of splitting, without that of the particular split. Slots that could not be split still cannot.
+        log_rule : array of shape (n_edges,) or float, optional
+            Log weight of each split.
+
+        Raises
+        ------
+        ValueError
+            If a shape does not fit, or a term is NaN or +inf.
+
+        Examples
+        --------
+        The best tree under a cost of 2 for each leaf and 1 for each error, with its cost:
+
+        >>> from exact import best_log_weight, build_graph
+        >>> from pactree_mcmc import TreeModel
+        >>> graph = build_graph(TreeModel([[0.0], [1.0], [2.0]], [0, 0, 1]))
+        >>> errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
+        >>> penalised = graph.with_terms(log_stop=graph.by_slot(-errors - 2.0), log_split=0.0, log_rule=0.0)
+        >>> float(best_log_weight(penalised))
+        -3.0
+        """
+        lengths = {"log_stop": self.n_slots, "log_split": self.n_slots, "log_rule": self.n_edges}
+        given = {"log_stop": log_stop, "log_split": log_split, "log_rule": log_rule}
+        terms = {name: _as_term(name, term, lengths[name]) for name, term in given.items() if term is not None}
+        if "log_split" in terms:
+            terms["log_split"][self.log_split == -np.inf] = -np.inf
+        return self._replace(**terms)
+
+    def by_slot(self, by_cell: Any) -> np.ndarray:
+        """Return an array (n_slots, ...) in which the value of each cell in ``by_cell`` (n_cells, ...) is repeated.
+
+        A *slot* is a pair of a cell and a depth, so that a value is repeated for each slot of its cell.
+        """
+        values = read_array("by_cell", by_cell)
+        if values.ndim == 0 or len(values) != self.n_cells:
+            raise ValueError(f"by_cell has shape {values.shape}; give a value for each of the {self.n_cells} cells.")
+        return np.repeat(values, np.diff(self.first_slot), axis=0)
+
     @property
     def n_cells(self) -> int:
         """Number of cells."""
@@ -119,6 +168,16 @@ class CellGraph(NamedTuple):
     def n_slots(self) -> int:
         """Number of (cell, depth) pairs."""
         return len(self.log_stop)
+
+
+def _as_term(name: str, values: Any, length: int) -> np.ndarray:
+    """Check log weights, an array or one number, and return them as a new array (length,)."""
+    array = read_numbers(name, values)
+    if array.shape not in ((), (length,)):
+        raise ValueError(f"{name} has shape {array.shape}; give ({length},) or one number.")
+    if np.isnan(array).any() or np.isposinf(array).any():
+        raise ValueError(f"{name} holds NaN or +inf; give finite numbers, or -inf to exclude a leaf or a split.")
+    return np.array(np.broadcast_to(array, (length,)))
 
 
 @jit

@@ -53,7 +53,7 @@ from pactree_mcmc.tree.tree import Tree
 from ..graph.build import build_graph
 from ..graph.cells import CellGraph
 from ..limits import Intractable
-from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER, by_slot, with_terms
+from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER
 from ..recursion.semirings import IN_FRAGMENT
 from ..recursion.trees import as_draws, grow_chosen_trees
 from ..sums import best_fragments, hull_by_size
@@ -577,9 +577,9 @@ class _Code(NamedTuple):
 
 def _without_empty(graph: CellGraph) -> CellGraph:
     """Return the graph of the trees without empty nodes, in which every leaf and every split has weight 1."""
-    stop = np.where(by_slot(graph, graph.rows) > 0, 0.0, -np.inf)
+    stop = np.where(graph.by_slot(graph.rows) > 0, 0.0, -np.inf)
     has_rows = (graph.rows[graph.left] > 0) & (graph.rows[graph.right] > 0)
-    return with_terms(graph, log_stop=stop, log_split=0.0, log_rule=np.where(has_rows, 0.0, -np.inf))
+    return graph.with_terms(log_stop=stop, log_split=0.0, log_rule=np.where(has_rows, 0.0, -np.inf))
 
 
 def _minimise(
@@ -588,8 +588,8 @@ def _minimise(
     """Return the best tree and root fragment, by one pass for the hulls of and one for the fragment."""
     errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
     has_rows = graph.rows > 0
-    hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, np.where(has_rows, -errors, -np.inf))))
-    rows, depth = by_slot(graph, graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
+    hull = hull_by_size(graph.with_terms(log_stop=graph.by_slot(np.where(has_rows, -errors, -np.inf))))
+    rows, depth = graph.by_slot(graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
 
     def penalty(slot: np.ndarray, leaves: np.ndarray) -> np.ndarray:
         """Return `strength` times the penalty, in errors, of a leaf of the fragment with `leaves` leaves below."""

@@ -41,7 +41,7 @@ from pactree_mcmc.tree.tree import Tree
 from ..graph.build import build_graph
 from ..graph.cells import CellGraph
 from ..limits import Intractable
-from ..recursion.inside_outside import CELL, FEATURE, PARENT, with_terms
+from ..recursion.inside_outside import CELL, FEATURE, PARENT
 from ..recursion.semirings import IN_FRAGMENT, Best
 from ..recursion.trees import as_draws, grow_chosen_trees
 from ..sums import best_fragments, best_sums, hull_by_size
@@ -370,7 +370,7 @@ def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
         others = "fewer columns" if cyclic else "fewer columns, or cyclic=True"
         advice = f"Lower levels or give {others}; or raise max_cells as far as memory allows."
         raise refusal.with_advice(advice) from None
-    return with_terms(graph, log_split=np.where(graph.rows > 0, 0.0, -np.inf), log_rule=0.0)
+    return graph.with_terms(log_split=np.where(graph.rows > 0, 0.0, -np.inf), log_rule=0.0)
 
 
 def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
@@ -405,7 +405,7 @@ def _minimise_over_cells(
     """Return the tree of least risk plus a penalty that adds over the leaves, by one pass over the cells."""
     graph, n = problem.graph, problem.sample.n
     penalty = strength * rule.of_cells(graph.rows, graph.depth, problem.sample)
-    penalised = with_terms(graph, log_stop=-(errors + n * penalty))
+    penalised = graph.with_terms(log_stop=-(errors + n * penalty))
     tree, cells = best_tree_and_cells(problem, penalised, Best(best_sums(penalised)), 0)
     return _penalised_tree(problem, tree, errors[cells].sum(), float(penalty[cells].sum()))
 
@@ -413,7 +413,7 @@ def _minimise_over_cells(
 def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
     """Return the tree of least risk plus `strength` times `rule`, a penalty by the number of leaves."""
     n, sample = problem.sample.n, problem.sample
-    graph = with_terms(problem.graph, log_stop=-errors)
+    graph = problem.graph.with_terms(log_stop=-errors)
 
     def penalty(leaves: np.ndarray) -> np.ndarray:
         return strength * sizes_penalty(lambda k: rule.of_sizes(k, sample), leaves)
@@ -432,7 +432,7 @@ def _minimise_over_fragments(
     def penalty(cell: np.ndarray, leaves: np.ndarray) -> np.ndarray:
         return sample.n * strength * rule.of_fragments(graph.rows[cell], graph.depth[cell], leaves, sample)
 
-    best = best_fragments(graph, hull_by_size(with_terms(graph, log_stop=-errors)), penalty)
+    best = best_fragments(graph, hull_by_size(graph.with_terms(log_stop=-errors)), penalty)
     tree, cells = best_tree_and_cells(problem, graph, best, IN_FRAGMENT)
     risk = float(errors[cells].sum()) / sample.n
     return _penalised_tree(problem, tree, errors[cells].sum(), max(-float(best.value[0]) / sample.n - risk, 0.0))
@@ -698,7 +698,7 @@ def dyadic_oracle(
     mass = 4.0 * np.maximum(sums.sum(axis=1) / m, (nats + math.log(n)) / (2.0 * n))
     penalty = np.sqrt(8.0 * mass * (nats + math.log(k * n)) / n)
     risk = (sums.sum(axis=1) - sums.max(axis=1)) / m
-    penalised = with_terms(graph, log_stop=-(risk + penalty))
+    penalised = graph.with_terms(log_stop=-(risk + penalty))
     problem = DyadicProblem(model, graph, sums, PenaltyInput(int(n), table.n_features, k, bool(cyclic)))
     tree, cells = best_tree_and_cells(problem, penalised, Best(best_sums(penalised)), 0)
     bayes = float((1.0 - p.max(axis=1)).mean())

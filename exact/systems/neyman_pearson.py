@@ -28,7 +28,7 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ..graph.cells import CellGraph
-from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER, with_terms
+from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER
 from ..recursion.semirings import Best, BestBySize
 from ..recursion.trees import as_draws, grow_chosen_trees
 from ..sums import best_by_size, best_sums, hull_by_size, most_leaves
@@ -168,7 +168,7 @@ def neyman_pearson_tree(
     class_counts = _class_counts(problem)
     if method == "adaptive":
         return _adaptive(problem, class_counts, float(alpha), tolerance, strength, (delta0, delta1))
-    max_size = int(most_leaves(with_terms(problem.graph, log_stop=0.0))[0])
+    max_size = int(most_leaves(problem.graph.with_terms(log_stop=0.0))[0])
     max_size = max_size if max_leaves is None else min(max_size, int(max_leaves))
     p, n0, n1 = problem.sample.n_features, int(class_counts.null[0]), int(class_counts.other[0])
     k = np.arange(1, max_size + 1)
@@ -232,7 +232,7 @@ def _best_within_limits(graph: CellGraph, class_counts: _ClassCounts, alarms: np
     # a leaf with label 0 misses its rows of class 1, one with label 1 has false alarms in its rows of class 0
     alarms_of = np.stack([np.zeros_like(class_counts.null), class_counts.null], axis=1)
     gain = np.stack([-class_counts.other, np.zeros_like(class_counts.other)], axis=1).astype(np.float64)
-    unweighted = with_terms(graph, log_stop=0.0)
+    unweighted = graph.with_terms(log_stop=0.0)
     min_misses, n_tried = None, min(FIRST_SIZES, max_size)
     while True:
         sizes = best_by_size(unweighted, n_tried, counts=alarms_of, gain=gain, max_count=int(alarms[n_tried - 1]))
@@ -261,7 +261,7 @@ def _min_misses(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray
     out = np.zeros(len(k))
     for multiplier in MULTIPLIERS:
         cost = np.minimum(class_counts.other.astype(np.float64), multiplier * class_counts.null)
-        leaves, weight = root_vertices(hull_by_size(with_terms(graph, log_stop=-cost)))
+        leaves, weight = root_vertices(hull_by_size(graph.with_terms(log_stop=-cost)))
         out = np.maximum(out, -np.interp(k, leaves, weight) - multiplier * alarms)
     return np.ceil(out - 1e-6)
 
@@ -392,7 +392,7 @@ def _best_at(
     labels_one = multiplier * terms.null < terms.other
     cost = np.where(labels_one, multiplier * terms.null, terms.other)
     cost += strength * terms.phi1 - multiplier * tolerance * terms.phi0
-    penalised = with_terms(problem.graph, log_stop=-cost)
+    penalised = problem.graph.with_terms(log_stop=-cost)
     tree, cells = best_tree_and_cells(problem, penalised, Best(best_sums(penalised)), 0)
     label = labels_one[cells]
     constraint = float((terms.null[cells] * label - tolerance * terms.phi0[cells]).sum())

@@ -19,7 +19,6 @@ from pactree_mcmc.tree.arrays import LEAF, Routes, depths_without_joint
 from pactree_mcmc.tree.tree import Tree
 
 from ..graph.cells import CellGraph
-from ..recursion.inside_outside import with_terms
 from ..recursion.semirings import exp_down
 from ..sums import log_sums, occurrences
 
@@ -95,7 +94,7 @@ class Weights(NamedTuple):
 def node_weights(graph: CellGraph, log_stop: np.ndarray) -> Weights:
     """Return log P(leaf) and P(split) of each node in a random subtree of a base tree, and the log sum of weights."""
     # the weight of a subtree is the product of exp(log_stop) over its leaves (Nguyen and Kpotufe 2018, algorithms 1, 2)
-    weighted_graph = with_terms(graph, log_stop=log_stop, log_split=0.0)
+    weighted_graph = graph.with_terms(log_stop=log_stop, log_split=0.0)
     log_inside = log_sums(weighted_graph)
     occurs = occurrences(weighted_graph, log_inside)
     split_fraction = np.zeros(graph.n_cells)

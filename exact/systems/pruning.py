@@ -18,7 +18,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from ..graph.build import build_graph
 from ..graph.cells import CellGraph
-from ..recursion.inside_outside import CELL, FEATURE, RIGHT, with_terms
+from ..recursion.inside_outside import CELL, FEATURE, RIGHT
 from ..recursion.semirings import BestBySize, Hull
 from ..recursion.trees import grow_chosen_trees
 from ..sums import best_by_size, best_sums, hull_by_size, most_leaves
@@ -235,7 +235,7 @@ class Prunings:
         parent[graph.left], parent[graph.right] = above, above
         inherit_values(value, weight == 0.0, parent)
         self._model, self._weight = model, float(weight[0])
-        self._graph = with_terms(graph, log_stop=-cost, log_split=0.0, log_rule=0.0)
+        self._graph = graph.with_terms(log_stop=-cost, log_split=0.0, log_rule=0.0)
         self.node_cost = cost / weight[0]
         whole_tree = design.match_columns(model.columns).tree
         self.tree = replace(

@@ -345,9 +345,8 @@ ENGINES = [
 ]
 GRAPHS = [
     target(exact.build_graph),
-    target(exact.with_terms),
-    target(exact.by_slot),
     *(target(answer, a.number) for answer in (exact.log_sum, exact.best_log_weight, exact.count_trees)),
+    *methods(exact.CellGraph, "graph", with_terms=None, by_slot=None),
     target(exact.hull_by_size, a.scratch),
     target(exact.occurrences, log_inside="?none"),
     target(exact.best_by_size, counts="?none", gain="?none", max_count="?none"),

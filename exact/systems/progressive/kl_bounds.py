@@ -26,7 +26,7 @@ from pactree_mcmc.tree.tree import Tree, match_columns
 from ...graph.build import build_graph
 from ...graph.cells import CellGraph, pack_graph
 from ...limits import check_cells
-from ...recursion.inside_outside import CELL, FEATURE, by_slot, with_terms
+from ...recursion.inside_outside import CELL, FEATURE
 from ...recursion.semirings import Best
 from ...recursion.trees import as_draws, grow_chosen_trees
 from ...sums import best_sums
@@ -344,10 +344,9 @@ def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_c
     if splits == "corollary" and call_uncompiled(parts_rows, model.split_prior):
         graph = _with_corollary_terms(model, graph)
     cost = _divergences(model, graph, probability)
-    best = with_terms(
-        graph,
-        log_stop=(graph.log_stop - by_slot(graph, graph.score)) / n_stages
-        - by_slot(graph, cost + (model.target.n_classes - 1) / (n_frozen + 1)),
+    best = graph.with_terms(
+        log_stop=(graph.log_stop - graph.by_slot(graph.score)) / n_stages
+        - graph.by_slot(cost + (model.target.n_classes - 1) / (n_frozen + 1)),
         log_split=graph.log_split / n_stages,
         log_rule=graph.log_rule / n_stages,
     )

@@ -136,7 +136,7 @@ def random_terms(graph, rng):
     stop = rng.normal(size=graph.n_slots) - np.where(rng.random(graph.n_slots) < 0.1, np.inf, 0.0)
     rule = rng.normal(size=graph.n_edges) - np.where(rng.random(graph.n_edges) < 0.1, np.inf, 0.0)
     stop[0] = 0.0
-    return exact.with_terms(graph, log_stop=stop, log_split=rng.normal(size=graph.n_slots), log_rule=rule)
+    return graph.with_terms(log_stop=stop, log_split=rng.normal(size=graph.n_slots), log_rule=rule)
 
 
 @each_seed
@@ -259,9 +259,9 @@ def test_bad_input():
     with pytest.raises(ValueError, match="columns"):
         truth.mean_and_variance(np.ones((graph.n_cells, 2)), np.ones((graph.n_edges, 3)))
     with pytest.raises(ValueError, match=r"log_stop has shape \(2,\)"):
-        exact.with_terms(graph, log_stop=np.zeros(2))
+        graph.with_terms(log_stop=np.zeros(2))
     with pytest.raises(ValueError, match=r"log_rule holds NaN or \+inf"):
-        exact.with_terms(graph, log_rule=np.inf)
+        graph.with_terms(log_rule=np.inf)
     counts, gain = np.full((graph.n_slots, 1), 1 << 24), np.zeros((graph.n_slots, 1))
     with pytest.raises(exact.Intractable, match="max_leaves"):
         exact.best_by_size(graph, 20, counts=counts, gain=gain)
