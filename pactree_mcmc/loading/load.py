@@ -14,9 +14,8 @@ from ..files.store import AnyPath, read_content
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
 from ..model.split_prior.base import SplitsOutline
-from ..posterior.draws import Draws, DrawsInFile
+from ..posterior.draws import Course, Draws, DrawsInFile
 from ..posterior.sampled import SampledPosterior
-from ..tree.coded import Course
 from .validate import InvalidFile, check_draws
 from .validate_model import check_outline, check_parts, check_splits_outline
 from .validate_run import check_course

@@ -24,7 +24,7 @@ from ..mcmc.state.records import (
 )
 from ..mcmc.state.tree import ChainState, axis_sizes
 from ..model import Lowered, TreeModel
-from ..tree.coded import Course
+from ..posterior.draws import Course
 from .validate import (
     SUM_TOLERANCE,
     check_kind_and_shape,

@@ -18,9 +18,7 @@ import copy
 import time
 from collections.abc import Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,17 +27,17 @@ from ..core.texts import warn
 from ..files.calls import Call
 from ..files.store import write_parts
 from ..posterior.convergence import LOSS_PHRASE, first_failure, log_posterior_failure, loss_lines, short_diagnosis
-from ..posterior.draws import Draws
+from ..posterior.draws import Course, Draws
 from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import Tempering, join_ladder_reports, prior_mass
 from ..posterior.sampled import SampledPosterior
-from ..tree.coded import Course, Saved
+from ..tree.coded import Saved
 from .chain.draw_store import first_draws, join_draws, pad_draws, select_draws
 from .chain.stopped import name_cell_in_errors
 from .chain.tempering import LadderReport, read_ladder
-from .run.loop import TUNING_FRACTION, Stop, advance, errors_by_chain, slices
-from .run.progress import Progress
+from .run.loop import TUNING_FRACTION, advance, errors_by_chain, slices
 from .run.records import MAX_RELATIVE_LENGTH, Request, Stretch, Tuned
+from .run.run import Run, Verdict
 from .run.run_chain import RunChain, draw, measure, tune
 from .whole.evidence import team_evidences, with_evidences
 from .whole.rounds import has_room_in_graphs, tune_in_teams, with_draws_in_graphs
@@ -50,80 +48,6 @@ PILOT_STEPS = 10
 """Number of first steps by which the cost of a step is measured in a run without a density."""
 MAX_PILOT_FRACTION = 0.5
 """Largest fraction of the work for tuning and the first draws of a run without a density."""
-
-
-class Verdict(NamedTuple):
-    """Result of the criterion on the draws of a stretch."""
-
-    failure: str  # phrase on what fails first, "" if the draws satisfy the criterion
-    evidences: np.ndarray | None  # `Course.evidences` of the draws, or None if they were not computed
-
-    @property
-    def passes(self) -> bool:
-        """True if the draws satisfy the criterion."""
-        return not self.failure
-
-
-@dataclass
-class Run:
-    """A run on its way: its records, its chains and their draws, and what one call holds in its hand."""
-
-    request: Request
-    tuned: Tuned
-    stretch: Stretch
-    chains: list[RunChain]
-    draws: list[Saved | None]  # draws of each chain in the present stretch, None if it has none
-    executor: Executor | None  # executor of the works, or None for threads
-    is_shown: bool  # True if the progress is shown
-    path: Path | None = None  # file to which the run is written ``every`` so many seconds, or None
-    every: float = 60.0
-    seconds: float = 0.0  # wall time that the run took in earlier calls
-    # errors of the chains whose worker died, by number of the chain
-    lost_chains: dict[int, Exception] = field(default_factory=dict)
-    # chains that an interruption leaves out, since an executor has not finished them
-    unfinished: set[int] = field(default_factory=set)
-    omissions: list[str] = field(default_factory=list)  # descriptions of what the clock left out, for a warning
-    verdict: Verdict | None = None  # verdict on the present draws, None if they were not judged
-    run_before: Run | None = None  # the run before the present stretch, which is returned if the stretch is cut short
-    is_interrupted: bool = False
-    n_tune: int = 0  # number of tuning steps of a chain, for the progress
-    phase: str = ""  # description of the present part of tuning, for the progress
-    failure: str = ""  # phrase on what failed first at the last judgement, for the progress
-
-    def __post_init__(self) -> None:
-        self.stop = Stop() if self.request.seconds is None else Stop(self.request.seconds)
-        self.start_time = self.time_written = self.stretch_start = time.perf_counter()
-        self.progress = Progress(self.is_shown)
-
-    @property
-    def up(self) -> list[int]:
-        """Numbers of the chains that are neither lost nor left out."""
-        return [c for c in range(len(self.chains)) if c not in self.lost_chains and c not in self.unfinished]
-
-    def n_draws_of(self, c: int) -> int:
-        """Return the number of draws that chain ``c`` has in the present stretch."""
-        saved = self.draws[c]
-        return 0 if saved is None else len(saved.tree_of_draw)
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws that all chains have in the present stretch."""
-        return min(self.n_draws_of(c) for c in self.up)
-
-    @property
-    def steps(self) -> int:
-        """Number of steps that each chain has made since tuning."""
-        return self.stretch.before + self.n_draws * self.stretch.thin
-
-    @property
-    def limit(self) -> int:
-        """Largest number of steps of a chain after tuning."""
-        return self.stretch.limit or self.tuned.steps
-
-    def tuned_of(self, chain: RunChain) -> Tuned:
-        """Return ``tuned`` for a chain on an executor, with the graph of its team only."""
-        graphs = tuple(graph if t == chain.team else None for t, graph in enumerate(self.tuned.graphs))
-        return self.tuned._replace(graphs=graphs)
 
 
 def new_run(request: Request, sources: list[Any], executor: Executor | None, progress: bool, **rest: Any) -> Run:

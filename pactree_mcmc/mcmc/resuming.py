@@ -14,9 +14,9 @@ from ..files.calls import call_record
 from ..files.store import AnyPath, check_output_path
 from ..loading.load import load_run
 from ..model import CustomLeaf, CustomSplits
-from ..posterior.draws import Draws
+from ..posterior.draws import Course, Draws
 from ..posterior.sampled import SampledPosterior
-from ..tree.coded import SAVED_TREE, Course, Saved
+from ..tree.coded import SAVED_TREE, Saved
 from .course import Run, run_to_end, save_if_due
 from .kernel import restore_own_moves
 from .moves.base import Move

@@ -10,8 +10,8 @@ import numpy as np
 from ..core.checks import Seed, check_count, read_generator
 from ..core.texts import fill_docstring
 from ..model import TreeModel
-from ..tree.coded import Course, RootKey
-from .draws import Draws
+from ..tree.coded import RootKey
+from .draws import Course, Draws
 from .laws import CellLaw, RowLaw
 
 _DRAWS = """\

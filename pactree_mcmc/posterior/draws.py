@@ -1,4 +1,4 @@
-"""Draws of trees as arrays: properties of each distinct tree, and the number of the tree of each draw."""
+"""Draws of trees as arrays, of each distinct tree and of each draw, and the course of the run that made them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.checks import check_count
+from ..core.texts import short_repr
 from ..files.calls import Call
 from ..files.encoding import register_class
 from ..model import TreeModel
@@ -58,6 +59,52 @@ class DrawsInFile(NamedTuple):
     has_model_prior: bool = True
     log_prior_mass: float | None = None
     caveat: str | None = None
+
+
+@register_class
+class Course(NamedTuple):
+    """Course of a run: what was asked and tuned, and the chains at rest, from which `resume` continues.
+
+    A checkpoint has one too, with the number of draws that each chain has so far.
+    """
+
+    def __repr__(self) -> str:
+        return short_repr(self)
+
+    request: Any  # `mcmc.run.records.Request`, the arguments of the run
+    tuned: Any  # `mcmc.run.records.Tuned`: kernel, density and graphs that the chains use since tuning
+    stretch: Any  # `mcmc.run.records.Stretch`, the place of the draws in the run
+    rests: tuple  # `mcmc.chain.rest.Rest` of each chain, its last place without stored values
+    steps: int  # number of steps of each chain since tuning
+    # (teams, 2): log evidence in nats by the draws and the fitted density of each team of chains that tuned together,
+    # and its standard error, NaN if unknown. None with a temperature ladder, without density, or if there is no
+    # estimate.
+    evidences: np.ndarray | None = None
+    draws_by_chain: tuple[int, ...] = ()  # number of draws of each chain in a checkpoint, empty after the end of a run
+    # (2, p): the probability that a tree has each feature at its root, and anywhere, is at least this, by the exact sum
+    # over the trees that a team has visited in tuning. None without evidences.
+    visited: np.ndarray | None = None
+    every: float = 0.0  # seconds between two checkpoints, 0 after the end of a run
+
+    @property
+    def kernel(self) -> Any:
+        """Mixture of moves of the chains."""
+        return self.tuned.kernel
+
+    @property
+    def thin(self) -> int:
+        """Number of steps of a chain from one draw to the next."""
+        return self.stretch.thin
+
+    @property
+    def teams(self) -> list[list[int]]:
+        """Indices of the chains of each team, a group of chains that tuned together, separately from other teams."""
+        numbers = [rest.team for rest in self.rests]
+        return [[c for c, other in enumerate(numbers) if other == number] for number in sorted(set(numbers))]
+
+    def for_file(self) -> Course:
+        """Return the course as a file contains it, without the model, which the file contains once."""
+        return self._replace(request=self.request._replace(model=None))
 
 
 class Draws(RowLaw):

@@ -12,11 +12,11 @@ from ..core.checks import Seed, check_type, read_array, repr_of
 from ..model import TreeModel
 from ..model.model import log_prior_mass, unknown_constant
 from ..tree.arrays import add_predictions_into
-from ..tree.coded import Course, RootKey, root_key
+from ..tree.coded import RootKey, root_key
 from ..tree.tree import Tree
 from .convergence import diagnosis_of
 from .distribution import MostProbable
-from .draws import Draws, code_trees
+from .draws import Course, Draws, code_trees
 from .evidence import combined_evidence
 from .inference_data import summary
 from .laws import without_cached

@@ -109,7 +109,7 @@ def test_what_the_density_says_of_cells_is_computed_again(name):
 def test_a_rest_leaves_no_stored_value():
     chain, tuned = chain_at(request_of(MODELS["numbers"], read_kernel({"learned": 0.5, "collapsed": 0.5})), 1)
     done(tune(chain, tuned, 5, 5))
-    stored = chain.awake.state.stored
+    stored = chain.sampler.state.stored
     hashes = stored.cell.hash, stored.cell.scan, stored.guide.hash
     assert all((one == -1).all() for one in hashes)
     done(make_draws(chain, tuned, 3, 1, False))
@@ -228,7 +228,7 @@ def test_exchanges_and_round_trips_are_counted_after_tuning():
     request = request_of(MODELS["numbers"], read_kernel("grow-prune", 20), "stump", (1.0, 0.9, 0.8))
     chain, tuned = chain_at(request, 7)
     done(tune(chain, tuned, 6, 6))
-    ladder = chain.awake
+    ladder = chain.sampler
     assert ladder.n_proposed.sum() == ladder.acceptance.sum() == ladder.n_round_trips == 0
     been, trips = {ladder.replicas[-1]}, 0
     ladder.reserve(60)

@@ -13,7 +13,7 @@ from pactree_mcmc.mcmc import sampling as _sample
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.chain.draw_store import join_draws, select_draws
 from pactree_mcmc.mcmc.chain.start import load_tree
-from pactree_mcmc.mcmc.course import Verdict, even_indices
+from pactree_mcmc.mcmc.course import even_indices
 from pactree_mcmc.mcmc.kernel import (
     KERNEL_WEIGHTS,
     MAX_LEARNED_PROPOSALS,
@@ -22,6 +22,7 @@ from pactree_mcmc.mcmc.kernel import (
     WHOLE_WEIGHTS,
     read_kernel,
 )
+from pactree_mcmc.mcmc.run.run import Verdict
 from pactree_mcmc.mcmc.run.run_chain import draw, tune
 from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE
 from pactree_mcmc.mcmc.state.terms import next_node

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from pactree_mcmc.mcmc import course as _course
-from pactree_mcmc.mcmc.course import Run, Verdict, complete, make_stretches, next_stretch, thin_out
+from pactree_mcmc.mcmc.course import complete, make_stretches, next_stretch, thin_out
 from pactree_mcmc.mcmc.run.records import Request, Stretch, Tuned
+from pactree_mcmc.mcmc.run.run import Run, Verdict
 
 CHAINS, DRAWS = 2, 6
 MOST = 1 << 40

@@ -8,11 +8,12 @@ import pactree_mcmc as pt
 from pactree_mcmc.loading.load import load_run
 from pactree_mcmc.mcmc.chain.rest import ARRAYS, Replica, Rest
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.run.loop import Stop, go_on
+from pactree_mcmc.mcmc.run.loop import go_on
 from pactree_mcmc.mcmc.run.records import Request, Stretch, Tuned
+from pactree_mcmc.mcmc.run.run import Stop
 from pactree_mcmc.mcmc.run.run_chain import RunChain
 from pactree_mcmc.mcmc.state.records import N_FREE, N_VISITED_ROWS, NONE
-from pactree_mcmc.tree.coded import Course
+from pactree_mcmc.posterior.draws import Course
 
 LISTS = ("growable", "prunable", "internal", "free")
 

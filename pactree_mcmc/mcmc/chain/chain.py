@@ -104,9 +104,9 @@ class Chain:
     def propose(self, move_index: int, n: int) -> None:
         """Make ``n`` proposals of move ``move_index``. Add ``n`` and the rows visited to its column of ``cost``."""
         rows_before, remaining = int(self.state.count[N_VISITED_ROWS]), n
-        run, first_count = self.move_objects[move_index].run, self.first_counts[move_index]
+        loop, first_count = self.move_objects[move_index].loop, self.first_counts[move_index]
         while remaining > 0:
-            remaining -= run(self.packed_chain, remaining, first_count)
+            remaining -= loop(self.packed_chain, remaining, first_count)
             if remaining > 0:
                 self.enlarge()
         self.cost[:, move_index] += n, int(self.state.count[N_VISITED_ROWS]) - rows_before

@@ -34,7 +34,7 @@ from ..state.records import N_FREE, SCRATCH_NAMES
 from ..state.tree import ACCEPTED, PROPOSED, ChainState
 
 N_COUNTS = 0
-"""Number of counts of a user's move, in its copy of `run` (`compile_loop`). 0 turns the check of ``which`` off."""
+"""Number of counts of a user's move, in its loop (`compile_loop`). 0 turns the check of ``which`` off."""
 
 
 SCRATCH_BY_FLAG = {
@@ -112,16 +112,16 @@ def has_room_to_grow(state: ChainState) -> bool:
 
 
 def step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Stand in for the step of a move in `run`. `compile_loop` makes a copy of `run` that calls the real step."""
+    """Stand in for the step of a move in `make_steps`; `compile_loop` makes a copy that calls the real step."""
     raise NotImplementedError
 
 
 def has_room_for_step(state: ChainState) -> bool:
-    """Stand in for the check of the free nodes, `has_room` or `has_room_to_grow`, in `run`."""
+    """Stand in for the check of the free nodes, `has_room` or `has_room_to_grow`, in `make_steps`."""
     raise NotImplementedError
 
 
-def run(chain: Any, n: int, first_count: int) -> int:
+def make_steps(chain: Any, n: int, first_count: int) -> int:
     """Make ``n`` steps of a move, or fewer if free nodes run out, and return their number. The caller then adds nodes.
 
     ``chain`` has the random generator, model and state of one chain. Proposals are counted in the columns of
@@ -143,16 +143,16 @@ def run(chain: Any, n: int, first_count: int) -> int:
 
 
 def compile_loop(move: Move) -> Any:
-    """Return a copy of `run` that calls the step of this move. It compiles at its first call."""
+    """Return a copy of `make_steps` that calls the step of this move. It compiles at its first call."""
     step = move.step
     # a move that only grows and prunes needs less code
     checks = (has_room, decide_proposal) if "replace" in move.scratch else (has_room_to_grow, decide_growth)
     n_counts = 0 if is_of_library(step) else len(move.counts)
     names = {"step": step, "has_room_for_step": checks[0], "decide_proposal": checks[1], "N_COUNTS": n_counts}
-    loop = FunctionType(run.__code__, {**globals(), **names}, run.__name__)
+    loop = FunctionType(make_steps.__code__, {**globals(), **names}, make_steps.__name__)
     # the module says if the loop is cached on disk
-    loop.__module__, loop.__doc__ = step.__module__, run.__doc__
-    loop.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', move.name.lower())}"
+    loop.__module__, loop.__doc__ = step.__module__, make_steps.__doc__
+    loop.__qualname__ = f"steps_of_{re.sub(r'[^a-z0-9]+', '_', move.name.lower())}"
     return jit(loop)
 
 
@@ -226,7 +226,7 @@ class Move:
         scratch = _scratch_names(flags) if scratch is None else scratch
         self.scratch = tuple(check_choice("scratch", each, SCRATCH_NAMES) for each in scratch)
         self.step = _compile_step(name, step)
-        self.run = compile_loop(self)
+        self.loop = compile_loop(self)
 
     @property
     def record(self) -> AbsentMove:
@@ -237,7 +237,7 @@ class Move:
         return f"{type(self).__name__}({self.name!r})"
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        state = {key: value for key, value in self.__dict__.items() if key != "run"}
+        state = {key: value for key, value in self.__dict__.items() if key != "loop"}
         return _unpacked, (to_bytes((type(self), state)),)
 
 
@@ -251,7 +251,7 @@ def _unpacked(data: bytes) -> Move:
     cls, state = from_bytes(data)
     move = cls.__new__(cls)
     move.__dict__.update(state)
-    move.run = compile_loop(move)
+    move.loop = compile_loop(move)
     return move
 
 

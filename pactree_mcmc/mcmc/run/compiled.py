@@ -33,7 +33,7 @@ GUIDED = (
     evaluate_pieces,
 )
 GUIDED += (roll_out, add_saved_trees, saved_log_weights_into)
-LIBRARY_STEPS = tuple(move.run for move in LIBRARY_MOVES.values())
+LIBRARY_STEPS = tuple(move.loop for move in LIBRARY_MOVES.values())
 ALL_FUNCTIONS = (plant_root, *GROWN_STARTS, *GIVEN_STARTS, *LIBRARY_STEPS, *GUIDED, save_draw)
 """Compiled functions that chains of all kernels call: those of starts, of moves, and of a density."""
 
@@ -61,7 +61,7 @@ def functions_of_run(kernel: Kernel, has_grown_start: bool) -> list[Any]:
     # ``has_grown_start`` is True if starts are grown trees
     starts = GROWN_STARTS if has_grown_start or kernel.is_guided else GIVEN_STARTS
     guided = GUIDED if kernel.is_guided else ()
-    return [plant_root, *starts, *(move.run for move in kernel.move_objects), *guided, save_draw]
+    return [plant_root, *starts, *(move.loop for move in kernel.move_objects), *guided, save_draw]
 
 
 def typed_functions(chain: Chain, functions: Iterable[Any]) -> list[Member]:

@@ -7,12 +7,12 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from threading import Event
 from typing import Any
 
 from ...model.model import NotFinite
 from ..chain.stopped import name_cell_in_errors
 from .records import Request, Tuned
+from .run import Run, Stop
 from .run_chain import RunChain
 
 BLOCK_SECONDS = 0.1
@@ -23,8 +23,6 @@ ROUNDS_FRACTION, TUNING_FRACTION = 0.4, 0.5
 Half of the time remains for draws. The tenth in between is for steps at the posterior itself, since the last round may
 have had a lower power of the score.
 """
-MIN_SECONDS = 1.0
-"""Smallest time limit in seconds. A smaller one counts as this, so that even then a small table has its draws."""
 MAX_SPEED_UP = 4
 """Largest ratio of the numbers of draws between two successive looks at the clock."""
 
@@ -32,57 +30,7 @@ Work = Callable[..., Generator[None, bool | None, Any]]
 """A work, see `run_chain`."""
 
 
-class Stop:
-    """Signal at which works end, given by `set` or by the end of a time limit.
-
-    ``seconds`` is the time limit. The clock runs from `start` on.
-    """
-
-    def __init__(self, seconds: float = math.inf) -> None:
-        self.seconds = max(seconds, MIN_SECONDS)
-        self.start_time, self.until = 0.0, math.inf
-        self._event = Event()
-
-    @property
-    def is_timed(self) -> bool:
-        """True if there is a time limit."""
-        return self.seconds < math.inf
-
-    def start(self) -> None:
-        """Start the clock, if it does not run yet."""
-        if self.is_timed and self.until == math.inf:
-            self.start_time = time.perf_counter()
-            self.until = self.start_time + self.seconds
-
-    def at_fraction(self, fraction: float) -> Stop:
-        """Return another signal, given after this fraction of the time limit since `start`, or by its own `set`."""
-        # if the clock has not started, or there is no limit, no clock gives the new signal
-        other = Stop(self.seconds)
-        other.start_time = self.start_time
-        other.until = self.until if self.until == math.inf else self.start_time + fraction * self.seconds
-        return other
-
-    def set(self) -> None:
-        """Give the signal now."""
-        self._event.set()
-
-    def is_set(self) -> bool:
-        """Return True if the signal was given by `set`, or the time limit is over."""
-        return self._event.is_set() or time.perf_counter() >= self.until
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # other processes and machines share the time of day, not the counter
-        return _stop_at_time, (time.time() + self.until - time.perf_counter(),)
-
-
-def _stop_at_time(end_time: float) -> Stop:
-    """Return the signal of a task in another process, given at the time of day ``end_time``, in seconds."""
-    stop = Stop()
-    stop.until = time.perf_counter() + end_time - time.time()
-    return stop
-
-
-def advance(run: Any, work: Work, args: Mapping[int, tuple], until: float | None = None) -> dict[int, Any]:
+def advance(run: Run, work: Work, args: Mapping[int, tuple], until: float | None = None) -> dict[int, Any]:
     """Let each chain c do ``work(chain, tuned, *args[c])``, and return the values by chain, without lost chains."""
     # works end early at ``until`` of the time limit, None for no limit. Errors in threads, and those that name a cell,
     # are raised. A chain whose worker died is added to ``run.lost_chains``, with the error.
@@ -97,7 +45,7 @@ def advance(run: Any, work: Work, args: Mapping[int, tuple], until: float | None
         try:
             if is_near:
                 if c not in works:
-                    works[c] = awake(run.request, run.tuned, chain, work, args[c])
+                    works[c] = wake_and_do(run.request, run.tuned, chain, work, args[c])
                 task: tuple = go_on, chain, works[c], stop, BLOCK_SECONDS
             else:
                 task = do_task, run.request, run.tuned_of(chain), chain.at_rest(), work, args[c], stop
@@ -171,11 +119,11 @@ def do_task(
     request: Request, tuned: Tuned, chain: RunChain, work: Work, args: tuple, stop: Stop
 ) -> tuple[RunChain, bool, Any]:
     """Do a work as a task of an executor. ``chain`` is a copy, so that a lost task leaves the chain as it was."""
-    _, is_done, value = go_on(chain, awake(request, tuned, chain, work, args), stop, math.inf)
+    _, is_done, value = go_on(chain, wake_and_do(request, tuned, chain, work, args), stop, math.inf)
     return chain.at_rest(), is_done, value
 
 
-def awake(request: Request, tuned: Tuned, chain: RunChain, work: Work, args: tuple) -> Generator[None, Any, Any]:
+def wake_and_do(request: Request, tuned: Tuned, chain: RunChain, work: Work, args: tuple) -> Generator[None, Any, Any]:
     """Wake a chain and let it do a work, whose value is returned."""
     assert request.model is not None
     with name_cell_in_errors(request.model, chain.replicas):
@@ -183,7 +131,7 @@ def awake(request: Request, tuned: Tuned, chain: RunChain, work: Work, args: tup
         return (yield from work(chain, tuned, *args))
 
 
-def slices(run: Any, n: int) -> Iterator[int]:
+def slices(run: Run, n: int) -> Iterator[int]:
     """Yield numbers of draws that add up to ``n``: one, or with a clock or a file several."""
     # when the time is over, or would be over after one more draw, yield no more than the first. With a clock the first
     # slice is a single draw, and a later one takes at most half of the remaining time by the speed of the one before.

@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from ...core.special import log_mean, stdtrit
-from ...posterior.draws import Draws
+from ...posterior.draws import Course, Draws
 from ...posterior.ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import ERROR_COVERAGE, combined_evidence, evidence_constant, prior_mass
-from ...tree.coded import Course
 from ..chain.chain import Chain
 from ..moves.learned import saved_log_weights_into
 from ..run.records import DEFAULT_WORK

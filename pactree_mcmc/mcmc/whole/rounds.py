@@ -8,14 +8,13 @@ passes between teams, so that each is an independent witness of the other. Only 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...model import TreeModel
 from ..kernel import PROPOSAL_ROWS, Kernel
 from ..run.loop import ROUNDS_FRACTION, advance
 from ..run.records import DEFAULT_WORK, Request, Tuned
+from ..run.run import Run
 from ..state.records import N_PIECES, Graph, new_graph
 from ..state.tree import initial_density
 from ..sums.split_sums import ROWS_PER_CODE
@@ -61,7 +60,7 @@ class Team:
             self.density = fit_density(join_decisions(self.decisions))
 
 
-def tune_in_teams(run: Any) -> None:
+def tune_in_teams(run: Run) -> None:
     """Tune the chains of a run in rounds, so that ``run.tuned`` is complete."""
     # nothing passes between teams but the costs of proposals, in adaptive runs, by which weights and block are set
     request, rounds, kernel = run.request, rounds_of(run.request), run.request.kernel
@@ -108,7 +107,7 @@ def tuned_by(teams: list[Team], kernel: Kernel) -> Tuned:
     return Tuned(kernel, -1, 0, np.array([team.density for team in teams]), tuple(team.graph for team in teams))
 
 
-def join_lost_teams(run: Any, teams: list[Team]) -> None:
+def join_lost_teams(run: Run, teams: list[Team]) -> None:
     """Let chains of a team of which none is left belong to the other team, as they are no independent witness."""
     left = [t for t, team in enumerate(teams) if any(c in run.up for c in team.chains)]
     for chain in run.chains:
@@ -162,7 +161,7 @@ def has_work_to_tune(work: float, model: TreeModel, chains: int) -> bool:
     return rows <= MAX_REDRAWN_VALUES and MIN_ROUND_LENGTH * PASSES_FOR_FULL_ROUNDS * rows * chains <= work
 
 
-def has_room_in_graphs(run: Any) -> bool:
+def has_room_in_graphs(run: Run) -> bool:
     """Return True if all teams have graphs of visited cells, with room for draws; False for a tempered run."""
     teams = {run.chains[c].team for c in run.up}
     counts = [graph.used for t, graph in enumerate(run.tuned.graphs) if t in teams]
@@ -171,7 +170,7 @@ def has_room_in_graphs(run: Any) -> bool:
     )
 
 
-def with_draws_in_graphs(run: Any) -> Tuned:
+def with_draws_in_graphs(run: Run) -> Tuned:
     """Return ``run.tuned`` with the draws of all chains added to the graph of every team."""
     # so each team gets the trees that the other has found. The graphs also get as many independent trees as in a growth
     # round. The chains keep their present trees. A team keeps its graph if an executor lost one of its tasks.

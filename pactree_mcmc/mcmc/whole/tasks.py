@@ -47,7 +47,7 @@ def tuning_round(
     # so many more pieces and links, after plausible ones with the features ``scouted`` at the root. Otherwise the
     # decisions of trees are recorded.
     chain.use(tuned)
-    trees, rows_before = chain.awake, chain.n_visited_rows
+    trees, rows_before = chain.sampler, chain.n_visited_rows
     trees.use_kernel(tuned.kernel)
     set_density(trees, tuned.density[chain.team], beta)
     graph = set_growing(trees, tuned.graphs[chain.team], n_free) if n_free > 0 else None
@@ -86,7 +86,7 @@ def add_draws(
     The copy has room for ``n_free`` more pieces and links. The chain keeps its present tree.
     """
     # trees of their own, so that the chain goes on with the numbers it would have had
-    trees, is_over = replica_of_team(chain.awake.lowered, tuned, chain.team, chain.rest), None
+    trees, is_over = replica_of_team(chain.sampler.lowered, tuned, chain.team, chain.rest), None
     graph = set_growing(trees, tuned.graphs[chain.team], n_free)
     for saved in draws:
         n = len(saved.tree_of_draw)

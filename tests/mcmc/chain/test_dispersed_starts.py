@@ -35,7 +35,7 @@ def started(model, chains=4, betas=None):
     out = []
     for c in range(chains):
         request = request_of(model, read_kernel("grow-prune"), Dispersed(c), betas)
-        out.append(chain_at(request, c)[0].awake)
+        out.append(chain_at(request, c)[0].sampler)
     return out
 
 

@@ -12,8 +12,8 @@ from pactree_mcmc.core.compile.cache import CodeCache, notify_watchers
 from pactree_mcmc.faces.sklearn import estimators as _estimator_base
 from pactree_mcmc.mcmc import course as _course
 from pactree_mcmc.mcmc.run import loop as _loop
-from pactree_mcmc.mcmc.run import progress as _progress
-from pactree_mcmc.mcmc.run.progress import Progress
+from pactree_mcmc.mcmc.run import run as _progress
+from pactree_mcmc.mcmc.run.run import Progress
 
 X = np.arange(40.0)[:, None]
 MODEL = pt.TreeModel(X, X[:, 0] > 19)

@@ -12,7 +12,9 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.run import loop as _loop
-from pactree_mcmc.mcmc.run.loop import MAX_SPEED_UP, Stop, slices
+from pactree_mcmc.mcmc.run import run as _run
+from pactree_mcmc.mcmc.run.loop import MAX_SPEED_UP, slices
+from pactree_mcmc.mcmc.run.run import Stop
 from tests.mcmc.run.test_executors import SPAWN
 from tests.problems.runs import MODELS, assert_same
 from tests.programs.interrupted_at import table
@@ -106,7 +108,7 @@ def test_a_signal_reaches_another_process():
     assert half.until == stop.start_time + 25.0
     half.set()
     assert half.is_set() and not stop.is_set()
-    assert Stop(1e-9).seconds == _loop.MIN_SECONDS
+    assert Stop(1e-9).seconds == _run.MIN_SECONDS
     assert pickle.loads(pickle.dumps(Stop())).until == np.inf
 
 
@@ -124,6 +126,7 @@ class Clock:
 def clock(monkeypatch):
     made = Clock()
     monkeypatch.setattr(_loop, "time", made)
+    monkeypatch.setattr(_run, "time", made)
     return made
 
 

@@ -10,12 +10,13 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import FIRST_NODES, Chain
 from pactree_mcmc.mcmc.chain.draw_store import join_draws, select_draws, trim_draws
 from pactree_mcmc.mcmc.chain.start import load_tree
-from pactree_mcmc.mcmc.course import Run, even_indices
+from pactree_mcmc.mcmc.course import even_indices
 from pactree_mcmc.mcmc.edits.grow import prune_all, restore_saved_tree
 from pactree_mcmc.mcmc.edits.replace_subtree import MAX_DRAWN_INTERNAL
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.moves.learned import add_saved_trees
 from pactree_mcmc.mcmc.run.records import Stretch, Tuned
+from pactree_mcmc.mcmc.run.run import Run
 from pactree_mcmc.mcmc.run.run_chain import RunChain, draw, tune
 from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, new_graph
 from pactree_mcmc.mcmc.state.tree import initial_density
@@ -293,11 +294,11 @@ def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part
     if part == "joined":
         done(draw(chain, chain.current, 30, 1, True))
         saved = join_draws(saved, chain.take_draws())
-    state, n = chain.awake.rng.bit_generator.state, len(saved.tree_of_draw)
+    state, n = chain.sampler.rng.bit_generator.state, len(saved.tree_of_draw)
     which = [0] if most == 1 else sorted({i * (n - 1) // (most - 1) for i in range(most)}) if most < n else range(n)
     graph = graph_with(chain, saved)
-    assert graph.used[IS_GROWING] == 0 and chain.awake.state.graph.used[N_PIECES] == 0
-    assert chain.awake.rng.bit_generator.state == state
+    assert graph.used[IS_GROWING] == 0 and chain.sampler.state.graph.used[N_PIECES] == 0
+    assert chain.sampler.rng.bit_generator.state == state
     other = Chain(request.model.lowered, KERNEL, np.random.default_rng(1))
     set_growing(other, new_graph(), ROOM)
     assert splits_in(graph) == splits_in(one_by_one(request.model, saved, which, other))
