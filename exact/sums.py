@@ -203,11 +203,9 @@ class MeanAndVariance(NamedTuple):
 def mean_and_variance(
     graph: CellGraph, log_inside: np.ndarray, of_leaf: np.ndarray, of_split: np.ndarray
 ) -> MeanAndVariance:
-    """Return the posterior mean and variance (m,) of functions that are sums over the leaves and splits of a tree.
-
-    ``of_leaf`` (n_cells, m) are the terms of leaves, ``of_split`` (n_edges, m), or (0, m) for zeros, those of splits.
-    ``log_inside`` (n_slots,) are the log sums over the trees below each slot, a cell at a depth.
-    """
+    """Return the posterior mean and variance (m,) of functions that are sums over the leaves and splits of a tree."""
+    # ``of_leaf`` (n_cells, m) are the terms of leaves, ``of_split`` (n_edges, m), or (0, m) for zeros, those of splits.
+    # ``log_inside`` (n_slots,) are the log sums over the trees below each slot
     m = of_leaf.shape[1]
     n_per_pass = max(1, COLUMN_BYTES // (16 * graph.n_slots))
     means, variances = [], []

@@ -613,7 +613,9 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
         limit.refuse_above(least_boxes(model, model.units.codes))
         with stage(progress, "building", None) as bar:
             return with_slots(model, build_dyadic(model, limit, bar))
-    building = _pop_interrupted(model)
+    # a graph that an earlier call left at Ctrl-C, if it is that of this model
+    entry = _interrupted.pop() if _interrupted else None
+    building = entry[1] if entry is not None and entry[0] is model else None
     if isinstance(building, CellGraph):
         return building
     if building is None:
@@ -729,12 +731,6 @@ _interrupted: list[tuple[TreeModel, Building | CellGraph]] = []
 def store_interrupted(model: TreeModel, graph: Building | CellGraph) -> None:
     """Keep the graph of a model, complete or not, that Ctrl-C interrupted for the next call of `build_graph`."""
     _interrupted[:] = [(model, graph)]
-
-
-def _pop_interrupted(model: TreeModel) -> Building | CellGraph | None:
-    """Return the graph kept at Ctrl-C if it is that of this model, else None, and forget it."""
-    entry = _interrupted.pop() if _interrupted else None
-    return entry[1] if entry is not None and entry[0] is model else None
 
 
 @jit

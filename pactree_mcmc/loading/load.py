@@ -63,7 +63,11 @@ def load_run(
     # ``leaf`` and ``split_prior`` are those of the user, as for `load`. In a checkpoint, whose course has
     # ``draws_by_chain``, a chain may have fewer draws than the posterior
     parts = _read_parts(path)
-    model = _checked_model(parts, path, leaf, split_prior)
+    content = _decode_part(parts["model"], path)
+    content = _with_user_part(content, "leaf", leaf, path)
+    content = _with_user_part(content, "split_prior", split_prior, path)
+    _run_check(path, check_parts, content)
+    model = TreeModel.from_parts(content)
     record: DrawsInFile | None = _decode_part(parts["draws"], path) if "draws" in parts else None
     if record is not None:
         _run_check(path, check_draws, record, model)
@@ -82,18 +86,6 @@ def load_run(
     # a file may have trees that no draw has
     draws = Draws(model, **record._asdict()).without_undrawn_trees()
     return model, SampledPosterior(draws, None if course is None or course.draws_by_chain else course), course
-
-
-def _checked_model(
-    parts: dict[str, Encoded], path: Any, leaf: CustomLeaf | None, split_prior: CustomSplits | None
-) -> TreeModel:
-    """Return the model in ``parts`` of a file, after a check."""
-    # ``leaf`` and ``split_prior`` are those that the caller of `load` gave, if the user wrote them, else None
-    content = _decode_part(parts["model"], path)
-    content = _with_user_part(content, "leaf", leaf, path)
-    content = _with_user_part(content, "split_prior", split_prior, path)
-    _run_check(path, check_parts, content)
-    return TreeModel.from_parts(content)
 
 
 USER_PARTS: dict[str, tuple[Any, Any, str]] = {

@@ -48,7 +48,12 @@ def check_parts(parts: ModelParts) -> None:
     columns_of_y = parts.leaf.y_columns
     shape = (n, columns_of_y) if columns_of_y > 1 else (n,)
     check_kind_and_shape(target.values, "i" if classifier else "f", shape, "y")
-    _check_regressors(parts)
+    regressors, x_columns = target.regressors, parts.leaf.x_columns  # there may be none
+    require((regressors is None) == (x_columns is None), "the leaf looks at other columns")
+    if regressors is not None:
+        check_kind_and_shape(regressors, "f", (parts.n_rows, len(x_columns)), "regressors")
+        require(np.isfinite(regressors), "a regressor is not finite")
+        parts.columns.ordered_indices("x_columns", x_columns)
     if target.classes is not None:
         require(target.classes.ndim == 1, "classes has another shape")
         check_range(target.values, 0, len(target.classes), "y")
@@ -66,16 +71,6 @@ def check_parts(parts: ModelParts) -> None:
         _check_scale(scale, columns.categories[columns.source[k]])
     _check_merged_rows(parts, q)
     _check_agreement(parts)
-
-
-def _check_regressors(parts: ModelParts) -> None:
-    """Raise an error unless the stored regressors fit the columns of X that the leaf uses; there may be none."""
-    regressors, x_columns = parts.target.regressors, parts.leaf.x_columns
-    require((regressors is None) == (x_columns is None), "the leaf looks at other columns")
-    if regressors is not None:
-        check_kind_and_shape(regressors, "f", (parts.n_rows, len(x_columns)), "regressors")
-        require(np.isfinite(regressors), "a regressor is not finite")
-        parts.columns.ordered_indices("x_columns", x_columns)
 
 
 def check_outline(outline: LeafOutline, target: Target) -> None:

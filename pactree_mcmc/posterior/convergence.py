@@ -611,10 +611,8 @@ def _checked_predictions(post: HasDraws) -> Quantities:
 
 
 def _values_by_tree(post: HasDraws, rows: np.ndarray, merged_rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield for each of ``rows`` the predictions (n_distinct_trees, 1) or (n_distinct_trees, K) by the distinct trees.
-
-    ``rows`` (m,) are numbers of training rows, ``merged_rows`` (m,) the group of merged equal rows that each is in.
-    """
+    """Yield for each of ``rows`` the predictions by the distinct trees, (n_distinct_trees, 1 or K)."""
+    # ``rows`` (m,) are numbers of training rows, ``merged_rows`` (m,) the group of merged equal rows that each is in
     model, regressors = post.model, post.model.target.regressors
     for start in range(0, len(rows), MIN_POINTS):
         block = slice(start, start + MIN_POINTS)

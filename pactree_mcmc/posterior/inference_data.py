@@ -236,7 +236,10 @@ def datasets(
         coords["y_dim_1"] = list(model.target.names)
     dims = dict(DIMS_BY_VARIABLE)
     if rows is not None:
-        groups["posterior"]["expectation"] = expectation_draws(sampled, rows, rng)
+        # E(y | x), or P(y | x), from each draw: (chains, draws, n), or (chains, draws, n, K)
+        expectations = draw_predictions(sampled, sampled.tree_of_draw.ravel(), rows, rng)
+        expectations = expectations.reshape(*sampled.tree_of_draw.shape, *expectations.shape[1:])
+        groups["posterior"]["expectation"] = expectations[..., 0] if sampled.model.classes_ is None else expectations
         dims["expectation"] = ["row" if isinstance(expectation, bool) else "new_row"]
         coords["new_row"] = np.arange(len(rows))
         if model.classes_ is not None:
@@ -393,13 +396,6 @@ def predictive_draws(sampled: Draws, rng: np.random.Generator) -> tuple[str, np.
     if model.classes_.dtype.kind in "fiu":
         return "y", model.classes_[y], model.classes_[model.target.values]
     return "class_number", y, model.target.values
-
-
-def expectation_draws(sampled: Draws, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw E(y | x), or P(y | x), at ``rows`` (n, p) from each draw: (chains, draws, n), or (chains, draws, n, K)."""
-    expectations = draw_predictions(sampled, sampled.tree_of_draw.ravel(), rows, rng)
-    expectations = expectations.reshape(*sampled.tree_of_draw.shape, *expectations.shape[1:])
-    return expectations[..., 0] if sampled.model.classes_ is None else expectations
 
 
 def scalars_by_draw(sampled: Draws) -> dict[str, np.ndarray]:

@@ -69,11 +69,7 @@ def with_stored_results(hash_integer: Callable[[Any], Any]) -> Callable[[Any], A
         with np.errstate(over="ignore"):
             return hash_integer(np.int64(x))
 
-    return lambda x: stored_result(as_signed(int(x)))
-
-
-def as_signed(x: int) -> int:
-    return (x + (1 << 63)) % (1 << 64) - (1 << 63)
+    return lambda x: stored_result((int(x) + (1 << 63)) % (1 << 64) - (1 << 63))
 
 
 def plain_function(function: Any) -> Any:

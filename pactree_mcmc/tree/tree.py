@@ -445,7 +445,12 @@ class Tree:
             if table.ndim != 2:
                 raise ValueError(f"X has {table.ndim} dimension(s); give a table of shape (n, p).")
         if self.columns is None and np.any(self.categories >= 0):
-            table = _known_categories(table, np.unique(self.feature[self.categories >= 0]))
+            # the table (n, p) with -1, an unknown category, for values outside 0 to 62 in columns ``nominal`` (c,)
+            nominal = np.unique(self.feature[self.categories >= 0])
+            out = table.copy()
+            for k in nominal[nominal < table.shape[1]]:
+                out[~((table[:, k] >= 0.0) & (table[:, k] < MAX_CATEGORIES)), k] = -1.0
+            table = out
         if table.shape[1] <= self.feature.max():
             raise ValueError(f"X has {table.shape[1]} columns; the tree splits on feature {self.feature.max()}.")
         return table
@@ -686,14 +691,6 @@ def _check_preorder(tree: Tree) -> None:
         raise ValueError(f"node {i}: right is {tree.right[i]}; it must lie behind the left subtree.")
     if problem == MISSING_CHILD:
         raise ValueError(f"node {i} is pointed to but missing.")
-
-
-def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
-    """Return the table (n, p) with -1, an unknown category, for values outside 0 to 62 in columns ``nominal`` (c,)."""
-    out = table.copy()
-    for k in nominal[nominal < table.shape[1]]:
-        out[~((table[:, k] >= 0.0) & (table[:, k] < MAX_CATEGORIES)), k] = -1.0
-    return out
 
 
 def stack_trees(trees: Sequence[Tree]) -> TreeArrays:

@@ -130,9 +130,7 @@ def cell_categories(model: Lowered, state: ChainState, node: int, k: int) -> int
 
 @jit
 def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
-    """Return the raw forms of an internal node's split, which are the cuts or sets of categories that divide the cell
-    alike.
-    """
+    """Return the raw forms of an internal node's split: the cuts, or sets of categories, that divide the cell alike."""
     rule, record = model.split_prior, state.node[node]
     k = record.feature
     if halves_box(rule):

@@ -150,11 +150,8 @@ def replacement(
 
 @jit
 def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: int) -> None:
-    """Write a planned node with this split, a leaf if ``feature`` is -1, into plan record ``at``, ``state.plan[at]``.
-
-    ``cut`` is the largest code going left, ``categories`` the bits of those going left, -1 if ordered. The plan
-    describes a subtree that `build` will grow. The caller sets the children of the record.
-    """
+    """Write a split, or a leaf if ``feature`` is -1, into plan record ``at``. The caller sets the children."""
+    # ``cut`` is the largest code going left, ``categories`` the bits of those going left, -1 if ordered
     record = state.plan[at]
     record.feature, record.cut, record.categories = feature, cut, categories
     record.left = record.right = record.node = record.side = NONE
@@ -180,11 +177,9 @@ def plan_copy(state: ChainState, node: int, at: int) -> int:
 
 @jit
 def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, but: int) -> float:
-    """Replace the splits that `plan_copy` planned at and below ``node`` by random raw forms, which are cuts or sets of
-    categories that divide the cell alike (`carry_over`).
-
-    Keep the split of node ``but``, or none if -1. Return the sum of the log numbers of raw forms.
-    """
+    """Make the splits that `plan_copy` planned raw, except that of ``but``. Return the log number of forms."""
+    # each split at and below ``node`` is replaced by a random raw form (`carry_over`): a cut, or a set of categories,
+    # that divides the cell alike. ``but`` is a node, or -1
     total, current = 0.0, np.int64(node)
     while current != NONE:
         if not is_leaf(state, current) and current != but:
@@ -199,11 +194,9 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
-    """Grow the leaf ``top`` into the subtree planned in ``state.plan[:n_planned]``, whose first record is its root.
-
-    Return False, with a part built, if a split is not admissible. With ``simplify`` leave out each split that sends a
-    whole cell to one side, and the subtree on its empty side.
-    """
+    """Grow the leaf ``top`` into the subtree in ``state.plan[:n_planned]``. Return False if a split is not admissible."""
+    # then a part is built. With ``simplify`` each split that sends a whole cell to one side is left out, with the
+    # subtree on its empty side
     state.plan[0].node = top
     for i in range(n_planned):
         planned = state.plan[i]

@@ -122,11 +122,9 @@ def has_room_for_step(state: ChainState) -> bool:
 
 
 def make_steps(chain: Any, n: int, first_count: int) -> int:
-    """Make ``n`` steps of a move, or fewer if free nodes run out, and return their number. The caller then adds nodes.
-
-    ``chain`` has the random generator, model and state of one chain. Proposals are counted in the columns of
-    ``state.moves`` from ``first_count`` on.
-    """
+    """Make ``n`` steps of a move, or fewer if free nodes run out, and return their number."""
+    # ``chain`` has the random generator, model and state of one chain. Proposals are counted in the columns of
+    # ``state.moves`` from ``first_count`` on
     rng, model, state = chain.rng, chain.model, chain.state
     for i in range(n):
         if not has_room_for_step(state):

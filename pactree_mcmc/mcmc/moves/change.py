@@ -109,9 +109,7 @@ def replace_split(
 
 @jit
 def log_raw_forms_below(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the sum, over the splits below node ``top``, of the log number of raw forms: cuts of the feature, or sets
-    of categories, that separate the rows of the node alike (`carry_over`).
-    """
+    """Return the sum, over the splits below node ``top``, of the log number of raw forms (`carry_over`)."""
     total, node = 0.0, next_node(state, top, top)
     while node != NONE:
         if not is_leaf(state, node):

@@ -38,9 +38,8 @@ from .grow_prune import (
 
 @jit
 def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to grow a random leaf, by a split drawn in proportion to split prior times exp(gain), or to prune a
-    random node, unless a first stage, which needs no split, refuses.
-    """
+    """Propose to grow a random leaf or to prune a random node, unless a first stage, which needs no split, refuses."""
+    # the split of a leaf is drawn in proportion to split prior times exp(gain)
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
         return nothing()

@@ -64,9 +64,7 @@ def node_log_split(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
-    """Return the log prior of the subtree at ``root``: log stop factors of leaves, and log split factors and log split
-    priors of internal nodes.
-    """
+    """Return the log prior of the subtree at ``root``: that of stopping in leaves, of splitting and of each split."""
     total = 0.0
     node = root
     while node != NONE:

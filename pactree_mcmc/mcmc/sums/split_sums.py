@@ -177,9 +177,8 @@ LOG_SMALLEST_TERM = -60.0
 
 @jit
 def scan(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log W of a splittable node: the log of the sum, over its splits q, of the prior probability R(q) times
-    exp(gain in tempered score). Return -inf if the sum has no term.
-    """
+    """Return log W of a splittable node, W the sum over its splits of split prior times exp(gain in tempered score)."""
+    # -inf if the sum has no term
     return state.stored.cell[scan_cell(model, state, node)].log_w
 
 
@@ -271,10 +270,8 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
 
 @jit
 def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if the sum W (see `scan`) contains the split that a node has, so that `draw_scanned` can draw it.
-
-    Of many categories W contains only the prefixes in the order of their means, not all partitions.
-    """
+    """Return True if the sum W (see `scan`) contains the split that a node has, so that `draw_scanned` can draw it."""
+    # of many categories W contains only the prefixes in the order of their means, not all partitions
     here = state.node[node]
     if here.categories < 0 or follows_design(model.split_prior):
         return True

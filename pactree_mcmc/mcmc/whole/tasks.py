@@ -80,11 +80,9 @@ def tuning_round(
 def add_draws(
     chain: RunChain, tuned: Tuned, n_free: int, n_trees: int, draws: tuple[Saved, ...]
 ) -> Generator[None, bool | None, Graph]:
-    """Return a copy of a chain's graph to which up to `MAX_ADDED_DRAWS` of each of the ``draws``, one entry a chain,
-    and ``n_trees`` independent trees were added.
-
-    The copy has room for ``n_free`` more pieces and links. The chain keeps its present tree.
-    """
+    """Return a copy of a chain's graph to which trees of ``draws`` and ``n_trees`` independent trees were added."""
+    # up to `MAX_ADDED_DRAWS` of each entry of ``draws``, one a chain. The copy has room for ``n_free`` more pieces and links. The chain
+    # keeps its present tree
     # trees of their own, so that the chain goes on with the numbers it would have had
     trees, is_over = replica_of_team(chain.sampler.lowered, tuned, chain.team, chain.rest), None
     graph = set_growing(trees, tuned.graphs[chain.team], n_free)
@@ -123,11 +121,8 @@ def sample_into_graph(chain: Chain, n: int) -> Generator[None, bool | None, bool
 
 
 def sample_independent(chain: Chain, n: int) -> np.ndarray:
-    """Draw ``n`` trees from the learned density g and return their log weights ``log pi(T) - log g(T)``, (n,), with pi
-    = prior times likelihood.
-
-    A growing graph gets the trees. Trees that are too large have log weight ``-inf``.
-    """
+    """Draw ``n`` trees from the learned density g and return log pi(T) - log g(T) (n,), pi = prior times likelihood."""
+    # a growing graph gets the trees. Trees that are too large have log weight -inf
     out, n_drawn = np.full(n, -np.inf), 0
     while n_drawn < n and (n_drawn := int(sample_trees(chain.packed_chain, out, n_drawn))) < n:
         chain.enlarge()

@@ -120,7 +120,12 @@ class SplitPrior:
 
     def weights(self, p: int) -> np.ndarray:
         """Return the feature weights (p,), not normalised; ones if they are equal."""
-        return read_weights(getattr(self, "feature_weights", None), p)
+        weight = check_weights(getattr(self, "feature_weights", None))
+        if len(weight) == 0:
+            return np.ones(p)
+        if weight.shape != (p,):
+            raise ValueError(f"feature_weights has shape {weight.shape}; X has {p} columns: give shape ({p},).")
+        return weight
 
     def coordinate_weights(self, columns: Columns) -> np.ndarray:
         """Return the given feature weight of each coordinate (q,), by default one; half of it if a feature has two."""
@@ -213,16 +218,6 @@ class SplitPrior:
     def design(self) -> np.recarray:
         """Return the nodes (m,) of the fixed tree, of dtype DESIGN; one dummy node for other priors."""
         return np.full(1, LEAF, dtype=np.int64).astype(DESIGN).view(np.recarray)
-
-
-def read_weights(feature_weights: Any, p: int) -> np.ndarray:
-    """Check feature weights and return them as float64 (p,), not scaled; ones for None."""
-    weight = check_weights(feature_weights)
-    if len(weight) == 0:
-        return np.ones(p)
-    if weight.shape != (p,):
-        raise ValueError(f"feature_weights has shape {weight.shape}; X has {p} columns: give shape ({p},).")
-    return weight
 
 
 def check_weights(feature_weights: Any) -> np.ndarray:

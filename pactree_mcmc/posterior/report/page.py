@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...table.words import count_text, rounded_texts, shortened
-from .effects import curves_in_boxes
+from .content import curves_in_boxes
 from .words import printable, probability_text, significant_digits, truncate, with_signs
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.whole.visited_features import visited_probabilities
+from pactree_mcmc.mcmc.whole.evidence import visited_probabilities
 from pactree_mcmc.posterior.convergence import has_converged, lacking_features, short_diagnosis
 from tests.mcmc.whole.test_lost_modes import two_modes
 from tests.problems.runs import course_of_teams

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.report.effects import curves_in_boxes, feature_effects
+from pactree_mcmc.posterior.report.content import curves_in_boxes, feature_effects
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({name: RNG.integers(0, 6, 240).astype(float) for name in ("up", "down", "hump", "idle")})

@@ -10,8 +10,8 @@ from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.records import NONE, new_graph
 from pactree_mcmc.mcmc.whole.density import scouts
 from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
+from pactree_mcmc.mcmc.whole.evidence import visited_probabilities
 from pactree_mcmc.mcmc.whole.tasks import set_growing
-from pactree_mcmc.mcmc.whole.visited_features import visited_probabilities
 from pactree_mcmc.posterior.evidence import evidence_constant
 from tests.mcmc.whole.test_lost_modes import two_modes
 from tests.problems.runs import MODELS
