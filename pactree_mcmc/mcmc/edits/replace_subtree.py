@@ -194,9 +194,9 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
-    """Grow the leaf ``top`` into the subtree in ``state.plan[:n_planned]``. Return False if a split is not admissible."""
-    # then a part is built. With ``simplify`` each split that sends a whole cell to one side is left out, with the
-    # subtree on its empty side
+    """Grow the leaf ``top`` into the planned subtree. Return False, with a part built, if a split is not admissible."""
+    # the plan is ``state.plan[:n_planned]``. With ``simplify`` each split that sends a whole cell to one side is left
+    # out, with the subtree on its empty side
     state.plan[0].node = top
     for i in range(n_planned):
         planned = state.plan[i]

@@ -56,10 +56,10 @@ are not compared."""
 
 def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
     """Return the log evidence in nats and its standard error, (teams, 2), by the density and the draws of each team."""
-    # an error is NaN if too few draws leave it unknown. None if there is no estimate: the run fitted no density or was tempered, the mass of the prior is not known, the
-    # variance of the leaves is drawn, the root is too large a cell or cannot be split, independent trees would visit
-    # too many rows or take too much of the time limit ``limit`` of the run (in seconds), or the density of a team
-    # contains none of its draws, or draws only trees that are too large
+    # an error is NaN if too few draws leave it unknown. None if there is no estimate: the run fitted no density or was
+    # tempered, the mass of the prior is not known, the variance of the leaves is drawn, the root is too large a cell or
+    # cannot be split, independent trees would visit too many rows or take too much of the time limit ``limit`` of the
+    # run (in seconds), or the density of a team contains none of its draws, or draws only trees that are too large
     model, course = post.model, post.course
     if course is None or course.tuned.density is None or not model.lowered.leaf.is_fixed:
         return None

@@ -290,8 +290,8 @@ class ExponentialGamma(OneRateLeaf):
 @by_address
 def weibull_score(s: Any, n: int, params: Any) -> float:
     """Return the log marginal likelihood in nats of a cell under `WeibullGamma`."""
-    # the rate of t^k has a gamma prior. Sums ``s``: events, t^k times exposure, log t over the events, and, if exposures are given, log exposure over the
-    # events. ``params``: shape and rate of the prior, k
+    # the rate of t^k has a gamma prior. Sums ``s``: events, t^k times exposure, log t over the events, and, if
+    # exposures are given, log exposure over the events. ``params``: shape and rate of the prior, k
     shape, rate, k = params[0], params[1], params[2]
     gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
     score = gamma + s[0] * log(k) + (k - 1.0) * s[2]
