@@ -49,17 +49,8 @@ from .systems.dyadic_trees import (
 from .systems.neyman_pearson import neyman_pearson_tree
 from .systems.pac_bayes import adaptive_rate, oracle_bound, vote_excess_bound
 from .systems.progressive.global_splitting import count_global_splittings, solve_global_splitting
-from .systems.progressive.kl_bounds import (
-    kl_bound,
-    kl_infimum,
-    minimax_lower_bound,
-    vc_kl_bound,
-)
-from .systems.progressive.local_rules import (
-    check_local_rule,
-    local_rule,
-    local_rule_log_probability,
-)
+from .systems.progressive.kl_bounds import kl_bound, kl_infimum, minimax_lower_bound, vc_kl_bound
+from .systems.progressive.local_rules import check_local_rule, local_rule, local_rule_log_probability
 from .systems.progressive.mixture import progressive_mixture
 from .systems.pruning import Prunings, dominates
 

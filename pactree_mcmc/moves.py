@@ -43,16 +43,7 @@ from .mcmc.edits.grow import attach_children, growth, pruning, split_gain
 from .mcmc.edits.proposal import Proposal, nothing, refused, taken, withdrawn
 from .mcmc.edits.replace_subtree import begin, replacement
 from .mcmc.moves.change import replace_split
-from .mcmc.state.lists import (
-    growable,
-    internal,
-    is_leaf,
-    n_growable,
-    n_internal,
-    n_prunable,
-    prunable,
-    sibling,
-)
+from .mcmc.state.lists import growable, internal, is_leaf, n_growable, n_internal, n_prunable, prunable, sibling
 from .mcmc.state.random import flip, flip_log, pick, pick_weighted
 from .mcmc.state.records import NONE
 from .mcmc.state.splits import Split, draw_split, draw_split_of

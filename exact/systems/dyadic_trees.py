@@ -625,14 +625,7 @@ class OracleInequality(NamedTuple):
 
 
 def dyadic_oracle(
-    X: Any,
-    probability: Any,
-    *,
-    n: int,
-    levels: int,
-    bounds: Any,
-    cyclic: bool = False,
-    max_cells: int = 20_000_000,
+    X: Any, probability: Any, *, n: int, levels: int, bounds: Any, cyclic: bool = False, max_cells: int = 20_000_000
 ) -> OracleInequality:
     """Bound, for a known distribution, how much worse than Bayes the penalised tree of ``n`` rows is (Theorem 3).
 

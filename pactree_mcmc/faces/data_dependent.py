@@ -16,15 +16,7 @@ from exact.systems.progressive.global_splitting import SplittingCounts, solve_gl
 from exact.systems.progressive.kl_bounds import log_n_splits
 from exact.systems.progressive.mixture import progressive_mixture
 
-from ..core.checks import (
-    Seed,
-    check_choice,
-    check_flag,
-    read_generator,
-    read_labels,
-    read_matrix,
-    refuse_other_rows,
-)
+from ..core.checks import Seed, check_choice, check_flag, read_generator, read_labels, read_matrix, refuse_other_rows
 from ..core.special import logsumexp
 from ..model import FrozenLaplace, TreeModel
 from ..model.rows import read_mask

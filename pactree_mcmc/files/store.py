@@ -83,11 +83,7 @@ def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     target = Path(os.path.realpath(path))
     part = target.with_name(f".{target.name}.part")
     arrays = content.arrays | {TEXT_VARIABLE: np.frombuffer(content.text.encode(), dtype=np.uint8)}
-    attrs = {
-        "format": FORMAT,
-        "sha256": content_digest(content),
-        "written_by": f"pactree-mcmc {library_version()}",
-    }
+    attrs = {"format": FORMAT, "sha256": content_digest(content), "written_by": f"pactree-mcmc {library_version()}"}
     own = xr.Dataset({name: (_dimensions(array.shape), array) for name, array in arrays.items()}, attrs=attrs)
     datasets = groups | {GROUP: own}
     try:

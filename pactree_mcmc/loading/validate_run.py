@@ -25,14 +25,7 @@ from ..mcmc.state.records import (
 from ..mcmc.state.tree import ChainState, axis_sizes
 from ..model import Lowered, TreeModel
 from ..posterior.draws import Course
-from .validate import (
-    SUM_TOLERANCE,
-    check_kind_and_shape,
-    check_range,
-    check_recorded_calls,
-    merged_row_stats,
-    require,
-)
+from .validate import SUM_TOLERANCE, check_kind_and_shape, check_range, check_recorded_calls, merged_row_stats, require
 
 STATE_TYPES = get_type_hints(ChainState, include_extras=True)
 """Declared types of the arrays of a chain, with their dtypes and the names of their axes."""

@@ -11,17 +11,7 @@ import numpy as np
 
 from ..core.checks import as_number, repr_of
 from ..files.encoding import register_class
-from .moves import (
-    blanchard,
-    change,
-    collapsed,
-    grow_prune,
-    informed_change,
-    learned,
-    reshape,
-    rotate,
-    swap,
-)
+from .moves import blanchard, change, collapsed, grow_prune, informed_change, learned, reshape, rotate, swap
 from .moves.base import AbsentMove, Move
 
 PROPOSALS_PER_DRAW = 100

@@ -176,12 +176,7 @@ def check_convergence(post: HasDraws) -> list[str]:
     diagnostics, losses = _compute_diagnostics(post), loss_lines(post)
     if not diagnostics.failed.any() and not losses:
         return []
-    return [
-        _usable_line(post, diagnostics),
-        *_failing_quantity_lines(diagnostics),
-        *losses,
-        _advice(post, diagnostics),
-    ]
+    return [_usable_line(post, diagnostics), *_failing_quantity_lines(diagnostics), *losses, _advice(post, diagnostics)]
 
 
 def verdict(post: HasDraws) -> str:

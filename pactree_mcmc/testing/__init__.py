@@ -10,11 +10,4 @@ from .balance import BalanceError, check_balance
 from .leaf import LeafError, check_leaf
 from .split_prior import SplitPriorError, check_split_prior
 
-__all__ = [
-    "BalanceError",
-    "LeafError",
-    "SplitPriorError",
-    "check_balance",
-    "check_leaf",
-    "check_split_prior",
-]
+__all__ = ["BalanceError", "LeafError", "SplitPriorError", "check_balance", "check_leaf", "check_split_prior"]

@@ -33,13 +33,7 @@ class LeafReport(NamedTuple):
 
 
 def check_leaf(
-    leaf: Leaf,
-    y: Any = None,
-    *,
-    sample_weight: Any = None,
-    n_cells: int = 60,
-    tolerance: float = 1e-9,
-    rng: Any = 0,
+    leaf: Leaf, y: Any = None, *, sample_weight: Any = None, n_cells: int = 60, tolerance: float = 1e-9, rng: Any = 0
 ) -> LeafReport:
     """Test a leaf model on random cells against its definition.
 

@@ -165,13 +165,7 @@ def log_n_splits(model: TreeModel, tree: Tree) -> float:
 
 
 def vc_kl_bound(
-    n_leaves: int,
-    *,
-    n_rows: int,
-    n_frozen: int,
-    vc_dimension: int = 1,
-    log_prior: float = 0.0,
-    n_classes: int = 2,
+    n_leaves: int, *, n_rows: int, n_frozen: int, vc_dimension: int = 1, log_prior: float = 0.0, n_classes: int = 2
 ) -> KLBound:
     """Return the bound of Theorem 3 and Corollary 2 for a tree whose splits are from classes of finite VC dimension.
 
@@ -379,8 +373,7 @@ def _with_corollary_terms(model: TreeModel, graph: CellGraph) -> CellGraph:
     pair = owner * model.n_features + graph.feature
     _, place, count = np.unique(pair, return_inverse=True, return_counts=True)
     return graph._replace(
-        log_rule=graph.log_rule + np.log(count)[place.reshape(-1)],
-        log_stop=graph.log_stop - np.log(model.n_rows + 2),
+        log_rule=graph.log_rule + np.log(count)[place.reshape(-1)], log_stop=graph.log_stop - np.log(model.n_rows + 2)
     )
 
 

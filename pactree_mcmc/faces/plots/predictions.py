@@ -18,13 +18,7 @@ from ...posterior.distribution import draws_of, refuse_other_leaves
 from ...posterior.laws import has_values_by_leaf
 from ...posterior.posterior import Posterior
 from ...posterior.rows.calibration import Calibration
-from ...posterior.rows.dependence import (
-    FeatureAxis,
-    feature_axis,
-    partial_dependence,
-    rows_to_average,
-    spaced_trees,
-)
+from ...posterior.rows.dependence import FeatureAxis, feature_axis, partial_dependence, rows_to_average, spaced_trees
 from ...posterior.rows.predictions import std_over_trees
 from ...posterior.rows.survival import Survival
 from ...posterior.sampled import posterior_from_trees

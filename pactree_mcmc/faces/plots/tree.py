@@ -357,13 +357,7 @@ def _draw_survival(drawing: TreeDrawing, model: TreeModel, leaf: np.ndarray, tim
     return f"Kaplan-Meier up to t = {rounded_text(last, 3)}{dashed}"
 
 
-def _draw_histograms(
-    drawing: TreeDrawing,
-    leaf: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray,
-    n_bins: int,
-) -> str:
+def _draw_histograms(drawing: TreeDrawing, leaf: np.ndarray, y: np.ndarray, weight: np.ndarray, n_bins: int) -> str:
     """Draw a histogram of y on its side and a line at the mean below each leaf. Return the scale as text."""
     low, high = float(y.min()), float(y.max())
     if low == high:

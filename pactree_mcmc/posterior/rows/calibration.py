@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import (
-    central_fractions,
-    check_count,
-    is_integer,
-    labels_differ,
-    read_generator,
-    refuse_other_rows,
-)
+from ...core.checks import central_fractions, check_count, is_integer, labels_differ, read_generator, refuse_other_rows
 from ...core.texts import with_short_repr
 from ...model import TreeModel
 from ...model.leaf.positive import OneRateLeaf

@@ -285,12 +285,7 @@ def number_shapes(draws: Draws) -> ShapeNumbers:
 
 
 def _describe_shape(
-    draws: Draws,
-    numbers: ShapeNumbers,
-    trees: np.ndarray,
-    probability: float,
-    by_chain: np.ndarray,
-    coverage: float,
+    draws: Draws, numbers: ShapeNumbers, trees: np.ndarray, probability: float, by_chain: np.ndarray, coverage: float
 ) -> Shape:
     """Return the description of one shape, which the distinct ``trees`` (m,), given by number, have."""
     # ``numbers`` are those of the shapes of all trees. ``probability`` and ``by_chain`` (chains,) are the fractions
