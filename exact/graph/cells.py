@@ -138,8 +138,8 @@ class CellGraph(NamedTuple):
         -3.0
         """
         lengths = {"log_stop": self.n_slots, "log_split": self.n_slots, "log_rule": self.n_edges}
-        given = {"log_stop": log_stop, "log_split": log_split, "log_rule": log_rule}
-        terms = {name: _as_term(name, term, lengths[name]) for name, term in given.items() if term is not None}
+        arguments = {"log_stop": log_stop, "log_split": log_split, "log_rule": log_rule}
+        terms = {name: _as_term(name, term, lengths[name]) for name, term in arguments.items() if term is not None}
         if "log_split" in terms:
             terms["log_split"][self.log_split == -np.inf] = -np.inf
         return self._replace(**terms)
