@@ -50,7 +50,6 @@ with pm.Model():
 """,
 }
 LOOP = "sum(i * i for i in range(10**8))"
-IMPORTS = {"stochtree": "stochtree", "pymc-bart": "pymc_bart"}
 
 
 def spent(python, script, cache, folder=None):
@@ -109,12 +108,6 @@ def main():
     if args.rivals:
         for name, script in RIVALS.items():
             row(name, args.rivals, script, tempfile.gettempdir())
-            row(
-                f"{name.split(',')[0]}, import alone",
-                args.rivals,
-                f"import {IMPORTS[name.split(',')[0]]}",
-                tempfile.gettempdir(),
-            )
 
 
 if __name__ == "__main__":

@@ -20,12 +20,6 @@ def friedman(n, seed=0, noise=1.0):
     return X, f, f + noise * rng.normal(size=n)
 
 
-def friedman_binary(n, seed=0):
-    """Return the features of `friedman`, and the label: True if the noisy function is above its median."""
-    X, _, y = friedman(n, seed)
-    return X, y > np.median(y)
-
-
 def four_levels(n=200, seed=0):
     """Return one uniform feature and a label; P(y = 1) is .9, .2, .75 and .35, with jumps at .3, .55 and .8."""
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ Both are the best of two runs, by processor time, which other work on the machin
 consists of coding, graph, inside, outside, and making the KD tree. The rival fits a greedy tree to the same rows: a
 different answer, so its time is only a yardstick. Rows of Markdown come last. Memory is what the run adds to the
 process; run one problem alone to measure it well.
-Run: python benchmarks/exact_design.py [cyclic kd free predict known] [--rows 1000000] [--no-rival]
+Run: python benchmarks/exact_design.py [cyclic kd free known] [--rows 1000000] [--no-rival]
 """
 
 import argparse
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from clock import timed
 from data import four_levels, has_table, read_table
+from sklearn.tree import DecisionTreeClassifier
 
 import exact
 import pactree_mcmc as pt
@@ -72,19 +73,6 @@ def run(X, y, split_prior, prior):
     return np.diff(marks), truth, peak() - before
 
 
-def best_of(times, X, y, split_prior, prior):
-    """Return the fastest of several results of `run`."""
-    runs = [run(X, y, split_prior, prior) for _ in range(times)]
-    return min(runs, key=lambda r: r[0].sum())
-
-
-def rival_seconds(X, y, depth):
-    """Return the processor seconds of fitting a scikit-learn tree of this depth, the better of two."""
-    from sklearn.tree import DecisionTreeClassifier
-
-    return timed(lambda: DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X, y), 2)[2]
-
-
 def report(name, seconds, truth, memory, X):
     """Print a line about a result of `run`, and return it as a row of Markdown."""
     g = truth.graph
@@ -109,12 +97,13 @@ def fixed(kind, n, with_rival):
     X, y = table(n)
     run(X[:2000], y[:2000], *design(kind, X[:2000])[:2])
     split_prior, prior, made = design(kind, X)
-    seconds, truth, memory = best_of(2, X, y, split_prior, prior)
+    seconds, truth, memory = min((run(X, y, split_prior, prior) for _ in range(2)), key=lambda one: one[0].sum())
     depth, ours = DEPTHS[kind], seconds.sum() + made
     print(report(f"{kind}, n = {n:,}, p = {FEATURES}, depth {depth}", seconds, truth, memory, X), flush=True)
     line = f"| {kind}, n = {n:,}, p = {FEATURES}, depth {depth} | `python benchmarks/exact_design.py {kind}` |"
     if with_rival:
-        theirs = rival_seconds(X, y, depth)
+        rival = DecisionTreeClassifier(max_depth=depth, random_state=0)
+        theirs = timed(lambda: rival.fit(X, y), 2)[2]
         line += f" scikit-learn `DecisionTreeClassifier(max_depth={depth})`: {theirs:.1f} s |"
     line += f" {ours:.2f} s, {made:.2f} of them making the design; {memory / 1e6:.0f} MB |"
     line += f" {theirs / ours:.0f} times;" if with_rival else ""
@@ -150,37 +139,13 @@ def free():
         X, y = table(n, p)
         split_prior, prior = pt.DyadicCuts(levels), pt.ChipmanPrior()
         run(X[:200], y[:200], split_prior, prior)
-        seconds, truth, memory = best_of(2, X, y, split_prior, prior)
+        seconds, truth, memory = min((run(X, y, split_prior, prior) for _ in range(2)), key=lambda one: one[0].sum())
         print(report(f"free dyadic, n = {n:,}, {name}", seconds, truth, memory, X), flush=True)
-
-
-def predict(n):
-    """Print millions of predicted rows per second of wall time, best of five, for a cyclic design and a KD tree."""
-    X, y = table(n)
-    new = np.random.default_rng(1).random((n, FEATURES))
-    split_prior, prior, _ = design("cyclic", X)
-    truth = run(X, y, split_prior, prior)[1]
-    truth.predict_proba(new[:10])
-    rows = {
-        "cyclic, depth 20, numbers to probabilities": lambda: truth._paths(new),
-        "cyclic, depth 20, predict_proba": lambda: truth.predict_proba(new),
-    }
-    tree = run(X, y, pt.kd_tree(X, 20), pt.BranchingProcess(0.5, 20))[1]
-    tree.predict_proba(new[:10])
-    rows["KD tree, depth 20, numbers to probabilities"] = lambda: tree._paths(new)
-    rows["KD tree, depth 20, predict_proba"] = lambda: tree.predict_proba(new)
-    for name, call in rows.items():
-        seconds = []
-        for _ in range(5):
-            began = time.perf_counter()
-            call()
-            seconds.append(time.perf_counter() - began)
-        print(f"{name}, {n:,} rows: {n / min(seconds) / 1e6:.1f} million rows/s", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["cyclic", "kd", "free", "predict", "known"])
+    parser.add_argument("what", nargs="*", default=["cyclic", "kd", "free", "known"])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--no-rival", action="store_true")
     options = parser.parse_args()
@@ -188,7 +153,7 @@ def main():
         if what in ("cyclic", "kd"):
             fixed(what, options.rows, not options.no_rival)
         else:
-            {"free": free, "known": known, "predict": lambda: predict(options.rows)}[what]()
+            {"free": free, "known": known}[what]()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Measure the progressive mixture and context-tree weighting: speed, and the bias of the Monte-Carlo engines.
+"""Measure the speed of the progressive mixture and of context-tree weighting.
 
-Run: python benchmarks/progressive.py [speed] [contexts] [bias]; all three unless some are named. The context-tree rival
-is bayesml (pip install bayesml); without it the line is left out.
+Run: python benchmarks/progressive.py [speed] [contexts]; both unless one is named. The context-tree rival is bayesml
+(pip install bayesml); without it the line is left out.
 """
 
 import argparse
@@ -91,68 +91,11 @@ def contexts():
     print(f"  bayesml, depth 8, first {len(short):,} symbols: {theirs:.2f} s, {theirs / ours:.0f} times ours")
 
 
-def bias_problems():
-    """Yield names and models on which the engines are compared."""
-    X, y = checkered(200, 2, 1)
-    frozen = {"leaf": pt.FrozenLaplace(), "estimation": 0.5}
-    bounds = [[0, 1]] * 2
-    yield (
-        "dyadic, 2 x 3 levels, n = 200",
-        pt.TreeModel(
-            X, y, tree_prior=pt.BranchingProcess(0.4, 6), split_prior=pt.DyadicCuts(3, bounds=bounds), **frozen
-        ),
-    )
-    yield (
-        "grid of 7 x 7 cuts, n = 200",
-        pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=5), split_prior=pt.GridCuts(7), **frozen),
-    )
-    x, z = X[:80, :1], y[:80]
-    yield (
-        "one dimension, every cut, n = 80",
-        pt.TreeModel(x, z, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=6), **frozen),
-    )
-
-
-def bias(kernel, wanted):
-    """Print errors of both Monte-Carlo engines against the exact mixture, for problems with ``wanted`` in the name."""
-    rng = np.random.default_rng(9)
-    print(f"progressive mixture by Monte Carlo, kernel {kernel!r}, against exact: at 500 new points the mean absolute")
-    print("error of P(y = 1), its Monte-Carlo standard error, and the excess Kullback-Leibler divergence in millinats")
-    for name, model in bias_problems():
-        if wanted not in name:
-            continue
-        X = rng.random((500, model.n_features))
-        expected = exact.progressive_mixture(model).predict_proba(X)
-        print(f"  {name}")
-        runs = [("mcmc", {"steps": steps}) for steps in (1, 3, 10, 30, 100, 300, 1000)]
-        for engine, options in [*runs, ("smc", {"particles": 200}), ("smc", {"particles": 1000})]:
-            how = {"engine": engine, "kernel": kernel, "chains": 16, "rng": 1, **options}
-            found, _, seconds = timed(lambda model=model, how=how: pt.progressive_mixture(model, **how), 1)
-            q = found.predict_proba(X)
-            kl = (expected * np.log(expected / q)).sum(axis=1).mean()
-            option = ", ".join(f"{key} = {value}" for key, value in options.items())
-            evidence = "" if found.log_evidence is None else f", log evidence {found.log_evidence:.2f}"
-            print(
-                f"    {engine}, {option}: {abs(q - expected)[:, 1].mean():.5f}, {found.predict_proba_se(X).mean():.5f},"
-                f" {1e3 * kl:.4f}; {seconds:.1f} s{evidence}",
-                flush=True,
-            )
-        print(f"    exact log evidence {exact.solve(model).log_evidence:.2f}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], "speed", "contexts", "bias"], default=[])
-    parser.add_argument("--kernel", default="grow-prune")
-    parser.add_argument("--problem", help="part of the name of the bias problems to run")
-    arguments = parser.parse_args()
-    parts = arguments.parts or ["speed", "contexts", "bias"]
-    if "speed" in parts:
-        speed()
-    if "contexts" in parts:
-        contexts()
-    if "bias" in parts:
-        bias(arguments.kernel, arguments.problem or "")
+    parser.add_argument("parts", nargs="*", choices=[[], "speed", "contexts"], default=[])
+    for part in parser.parse_args().parts or ["speed", "contexts"]:
+        {"speed": speed, "contexts": contexts}[part]()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import os
 import sys
 import tempfile
 import time
+from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,7 +123,13 @@ def _fuzz(args: argparse.Namespace) -> int:
     print(f"{n} {of}, seed {args.seed}, {time.perf_counter() - began:.0f} s: {dict(kinds)}")
     print(f"memory of the worker: {half[0]} MB half way, {half[-1]} MB at the end")
     if args.keep:
-        summary = {"n": n, "seed": args.seed, "seconds": round(time.perf_counter() - began), "kinds": dict(kinds)}
+        summary = {
+            "day": date.today().isoformat(),
+            "n": n,
+            "seed": args.seed,
+            "seconds": round(time.perf_counter() - began),
+            "kinds": dict(kinds),
+        }
         summary |= {"wrong": sum(map(len, wrong.values())), "megabytes": [half[0], half[-1]]}
         (ROOT / "docs" / "verification" / f"fuzz_{of}.json").write_text(json.dumps(summary, indent=1) + "\n")
     return int(bool(wrong))

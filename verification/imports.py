@@ -5,35 +5,25 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYERS = tuple(
-    f"pactree_mcmc.{name}"
-    for name in (
-        *("core", "files", "table", "tree", "model", "certificates", "posterior"),
-        *(
-            "mcmc.state",
-            "mcmc.edits",
-            "mcmc.sums",
-            "mcmc.whole.density",
-            "mcmc.moves",
-            "mcmc.kernel",
-            "mcmc.chain",
-            "mcmc.run",
-            "mcmc.whole",
-            "mcmc.course",
-        ),
-        *("mcmc.simulation", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing"),
-    )
+LAYERS = (
+    "core",
+    "files",
+    "table",
+    "tree",
+    "model",
+    "certificates",
+    "posterior",
+    "mcmc.state",
+    "mcmc.edits",
+    "mcmc.sums",
 )
-LAYERS += ("exact", "pactree_mcmc.faces")
+LAYERS += ("mcmc.whole.density", "mcmc.moves", "mcmc.kernel", "mcmc.chain", "mcmc.run", "mcmc.whole", "mcmc.course")
+LAYERS += ("mcmc.simulation", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing")
+LAYERS = (*(f"pactree_mcmc.{name}" for name in LAYERS), "exact", "pactree_mcmc.faces")
 """From what knows nothing upwards; no module imports one of a layer above its own, wherever in its file."""
-EXACT_LAYERS = tuple(
-    f"exact.{name}"
-    for name in (
-        *("limits", "graph", "recursion", "sums", "rows", "cells"),
-        *("posterior", "solving"),
-        *("compare", "design_counts", "systems", "estimators"),
-    )
-)
+EXACT_LAYERS = ("limits", "graph", "recursion", "sums", "rows", "cells", "posterior", "solving")
+EXACT_LAYERS += ("compare", "design_counts", "systems", "estimators")
+EXACT_LAYERS = tuple(f"exact.{name}" for name in EXACT_LAYERS)
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")
 SAMPLERS = ("pactree_mcmc.mcmc", "pactree_mcmc.smc")
 """Packages that the exact engine does not need."""

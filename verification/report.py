@@ -70,7 +70,13 @@ def write_page(folder, names):
         )
         for one in records
     ]
+    planted = [
+        (one["name"], c["what"], "yes" if c["caught"] else "**no**", c["figure"])
+        for one in records
+        for c in one["controls"]
+    ]
     sections = [TITLE, INTRODUCTION, table(header, rows), *(section(one) for one in records)]
+    sections += ["## Planted errors", table(("part", "planted error", "noticed", "figure"), planted)]
     page = Path(f"{folder}.md")
     page.write_text("\n\n".join(sections) + "\n")
     return page
@@ -78,13 +84,7 @@ def write_page(folder, names):
 
 def section(one):
     """Return the section of a part, given as its record in JSON, in Markdown."""
-    lines = [f"## {one['title']}", one["text"].strip(), "Planted errors:"]
-    lines.append(
-        table(
-            ("planted error", "noticed", "figure"),
-            [(c["what"], "yes" if c["caught"] else "**no**", c["figure"]) for c in one["controls"]],
-        )
-    )
+    lines = [f"## {one['title']}", one["text"].strip()]
     if one["failures"]:
         lines += ["Failed checks:", "\n".join(f"* {failure}" for failure in one["failures"])]
     return "\n\n".join(lines)

@@ -5,12 +5,14 @@
     python verification/run.py
     python verification/fuzz.py --keep
     python verification/fuzz.py --files 10000 --keep
-    python verification/trust.py tests.xml
+    python verification/trust.py tests.xml [more.xml ...]
 
-Writes docs/trust.md from the results of the other commands. The exit status is 1 if any failed or is missing.
+Writes docs/trust.md from the results of the other commands. Of a test in several files the last result counts. The exit
+status is 1 if any failed or is missing.
 """
 
 import argparse
+import collections
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -76,10 +78,11 @@ cores that also did other work.
 
 ## Tests
 
-`python -m pytest --all --junitxml=tests.xml`: {n_tests} tests, {failed} failed, {skipped} skipped, {seconds:.0f} s in
-two processes together, compiling included, on {day}. `python -m pytest` runs {n_everyday} of them, those of every day,
-which are fixed in the source. Seeds are fixed, so a test that passes passes again: the false-alarm rate is 0. Some
-tests plant bugs of their own: errors that they put into the code, or into its stored state, and must detect.
+`python -m pytest --all --junitxml=tests.xml` runs all tests, and without `--all` those of every day, which are fixed in
+the source. On {day} {n_tests} tests were run, among them the {n_everyday} of every day: {failed} failed, {skipped} were
+skipped, {seconds:.0f} s in two processes together, compiling included. Seeds are fixed, so a test that passes passes
+again: the false-alarm rate is 0. Some tests plant bugs of their own: errors that they put into the code, or into its
+stored state, and must detect.
 
 {levels}
 
@@ -122,16 +125,16 @@ class Test(NamedTuple):
     everyday: bool
 
 
-def read_tests(path):
-    """Return the tests in a JUnit file, and the day on which they ran."""
-    suite = ElementTree.parse(path).getroot().find("testsuite")
-    tests = []
-    for case in suite.iter("testcase"):
+def read_tests(paths):
+    """Return the tests in JUnit files, and the day on which the first ran."""
+    suites = [ElementTree.parse(path).getroot().find("testsuite") for path in paths]
+    tests = {}
+    for case in (case for suite in suites for case in suite.iter("testcase")):
         outcome = next((kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None), "passed")
         marks = {one.get("name") for one in case.iter("property")}
-        seconds, module = float(case.get("time")), case.get("classname")
-        tests.append(Test(module, case.get("name"), seconds, outcome, "planted" in marks, "everyday" in marks))
-    return tests, suite.get("timestamp")[:10]
+        seconds, module, name = float(case.get("time")), case.get("classname"), case.get("name")
+        tests[module, name] = Test(module, name, seconds, outcome, "planted" in marks, "everyday" in marks)
+    return list(tests.values()), suites[0].get("timestamp")[:10]
 
 
 def subject_of(module):
@@ -150,13 +153,16 @@ def subjects(tests):
         n_everyday, seconds = sum(test.everyday for test in here), sum(test.seconds for test in here)
         if here:
             rows.append((subject, n_everyday, len(here), f"{seconds:.0f}", f"{caught} of {len(planted)}"))
-    return table(("subject", "everyday tests", "all tests", "seconds", "own bugs caught"), rows)
+    return table(("subject", "everyday tests", "tests run", "seconds", "own bugs caught"), rows)
 
 
 def planted(found):
     """Return the table of the bugs planted in a copy; ``found`` is docs/verification/planted.json."""
-    rows = [(one["part"], one["bug"], f"`{one['caught']}`" if one["caught"] else "**nothing**") for one in found]
-    return table(("part", "bug", "noticed by"), rows)
+    bugs = collections.defaultdict(list)
+    for one in found:
+        bugs[one["part"], one["caught"] and one["caught"].partition("[")[0]].append(one["bug"])
+    rows = [(part, "; ".join(texts), f"`{test}`" if test else "**nothing**") for (part, test), texts in bugs.items()]
+    return table(("part", "bugs", "noticed by"), rows)
 
 
 def fuzz(results):
@@ -164,6 +170,7 @@ def fuzz(results):
     rows = [
         (
             what,
+            one["day"],
             f"{one['n']:,}",
             one["seed"],
             one["seconds"],
@@ -174,7 +181,9 @@ def fuzz(results):
         )
         for what, one in results.items()
     ]
-    return table(("of", "number", "seed", "seconds", "refused", "answered", "wrong", "memory, second half, MB"), rows)
+    return table(
+        ("of", "day", "number", "seed", "seconds", "refused", "answered", "wrong", "memory, second half, MB"), rows
+    )
 
 
 def faults(tests):
@@ -193,20 +202,20 @@ def faults(tests):
 def main():
     """Write the page, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("junit", type=Path, help="file written by pytest --junitxml")
+    parser.add_argument("junit", type=Path, nargs="+", help="file written by pytest --junitxml")
     tests, day = read_tests(parser.parse_args().junit)
     results = [json.loads((FOUND / f"{name}.json").read_text()) for name in PARTS]
     fuzzed = {what: json.loads((FOUND / f"fuzz_{what}.json").read_text()) for what in ("calls", "files")}
     shown, survived = faults(tests)
     failed = sum(test.outcome in ("failure", "error") for test in tests)
     bugs = json.loads((FOUND / "planted.json").read_text())
-    n_noticed = sum(one["caught"] is not None for one in bugs)
+    n_noticed, n_everyday = sum(one["caught"] is not None for one in bugs), sum(test.everyday for test in tests)
     page = TEXT.format(
         n_planted=len(bugs),
         n_noticed=n_noticed,
         planted=planted(bugs),
         n_tests=f"{len(tests):,}",
-        n_everyday=f"{sum(test.everyday for test in tests):,}",
+        n_everyday=f"{n_everyday:,}",
         failed=failed,
         skipped=sum(test.outcome == "skipped" for test in tests),
         seconds=sum(test.seconds for test in tests),

@@ -116,7 +116,7 @@ LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4
 
 
 def tic_tac_toe():
-    """Return the 958 boards at which a game may end, whether x has won (1 or 0), and the nominal columns."""
+    """Return the 958 boards at which a game may end, nine nominal columns, and whether x has won (1 or 0)."""
     ends, todo = {}, {((0,) * 9, 1)}
     while todo:
         board, turn = todo.pop()
@@ -126,18 +126,12 @@ def tic_tac_toe():
             continue
         todo |= {((*board[:i], turn, *board[i + 1 :]), 3 - turn) for i in range(9) if board[i] == 0}
     boards = sorted(ends)
-    return np.array(boards, dtype=float), np.array([int(ends[b]) for b in boards]), list(range(9))
-
-
-def tic_tac_toe_table():
-    """Return the ends of tic-tac-toe, nine nominal columns, with the symmetries of the board."""
-    X, y, nominal = tic_tac_toe()
-    return from_array(X, y, nominal, board_symmetries())
+    return from_array(np.array(boards), np.array([int(ends[b]) for b in boards]), range(9), board_symmetries())
 
 
 def tic_tac_toe_permuted():
     """Return the same table with columns and rows in another order."""
-    table, rng = tic_tac_toe_table(), np.random.default_rng(PERMUTATION_SEED)
+    table, rng = tic_tac_toe(), np.random.default_rng(PERMUTATION_SEED)
     columns, rows = rng.permutation(9), rng.permutation(len(table.y))
     back = np.argsort(columns)
     symmetries = [Symmetry(tuple(back[np.array(s.columns)[columns]].tolist())) for s in table.symmetries]
@@ -232,7 +226,7 @@ MADE = {
     "two_trees": two_trees,
 }
 TABLES = {
-    "tic_tac_toe": tic_tac_toe_table,
+    "tic_tac_toe": tic_tac_toe,
     "tic_tac_toe_permuted": tic_tac_toe_permuted,
     **{name: partial(real, name) for name in ("vote", "heart_statlog", "credit_a", "wine", "breast_w")},
     "dtgfn_energy": partial(real, "dtgfn_energy"),

@@ -17,12 +17,6 @@ class MissingTable(Exception):
     """Error of a file that is not in the data folder."""
 
 
-def read_table(name):
-    """Return features (n, p), with NaN for missing values, and classes (n,) of a file of the data folder."""
-    table = np.genfromtxt(_path(name), delimiter=",", skip_header=1)
-    return table[:, :-1], table[:, -1].astype(int)
-
-
 def _path(name):
     """Return the path of a table, or raise MissingTable."""
     path = DATA / f"{name}.csv.gz"

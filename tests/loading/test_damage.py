@@ -80,7 +80,7 @@ def test_truncated(fraction, path):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("name", ["draws.trees.cut", "small_int64", "small_uint8"])
+@pytest.mark.parametrize("name", ["draws.trees.cut", "small_int64"])
 def test_a_number_altered(name, saved, path):
     """Of the draws, or of arrays that are stored together, among them the states of chains."""
     with h5py.File(path, "a") as file:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.project.test_benchmarks import load
 
-made, verdicts = load("silent_tables", "silent_summary")
+made, verdicts = load("silent_tables", "silent_loss")
 SYMMETRIC = ("tic_tac_toe", "tic_tac_toe_permuted", *made.MADE)
 
 
