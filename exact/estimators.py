@@ -44,11 +44,11 @@ documented = fill_docstring(
     {
         "levels": """\
 levels : int or None, default None
-    Number of splits of one coordinate on a path to a leaf. If None, `default_levels` sets it from n and p.""",
+    Number of splits of one coordinate on a path to a leaf. If None, log2(n / ln n), rounded up, or fewer.""",
         "cyclic": """\
 cyclic : bool or "auto", default "auto"
     If True, a cell at a depth is split on coordinate ``depth mod p``. If False, on any coordinate. "auto" is False,
-    unless there are too many features for that (`needs_cyclic`).""",
+    unless even one level may have more than four million cells.""",
         "bounds": """\
 bounds : array of shape (p, 2) or None, default None
     Ends of each feature's range. If None, those of X.""",

@@ -82,7 +82,7 @@ def best_log_weight(graph: CellGraph) -> float:
 def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
     """Return how often each slot (a cell at a depth) and each split is expected to occur in a tree drawn by weight.
 
-    ``log_inside`` is what `log_sums` returns; None computes it.
+    ``log_inside`` (n_slots,) is the attribute of an `ExactPosterior` of the same graph; None computes it.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     if log_inside is not None:

@@ -287,7 +287,7 @@ def minimise_risk(
     strength : float, default 1.0
         Multiplies the penalty, finite and >= 0. The constants of the theory (1) are large; a tenth predicts better.
     levels : int, optional
-        Largest number of splits of one coordinate on the path to a leaf, 1 to 31. Default: `default_levels`.
+        Largest number of splits of one coordinate on a path to a leaf, 1 to 31. Default: log2(n / ln n), or fewer.
     cyclic : bool, default False
         If True, split coordinate ``depth mod p``; otherwise any coordinate at each split.
     bounds : array of shape (p, 2), optional
@@ -495,7 +495,7 @@ def vc_tolerance(n: Any, delta: float, vc_dimension: int, *, k: int = 0) -> np.n
     """Return the tolerance of equations 3.2 and 3.4 for a class of finite VC dimension and ``n`` rows of a class.
 
     ``sqrt(128 (V ln n + k ln 2 + ln(8 / delta)) / n)``: with it NP-ERM satisfies Theorem 12, and with V and k of the
-    k-th of a family of classes NP-SRM satisfies Theorem 14. Trees have smaller ones (`srm_tolerance`).
+    k-th of a family of classes NP-SRM satisfies Theorem 14. Trees have smaller ones (`neyman_pearson_tree`).
 
     Parameters
     ----------

@@ -117,8 +117,8 @@ def neyman_pearson_tree(
     alpha : float
         False-alarm level, in (0, 1).
     method : {"srm", "erm", "adaptive"}, default "srm"
-        "srm": tolerances eps0 and eps1 increase with the size of the tree (`srm_tolerance`). "erm": they are those of
-        the class of all trees of at most ``max_leaves`` leaves (`erm_tolerance`), so that the penalty is the same for
+        "srm": tolerances eps0 and eps1 increase with the size of the tree (docs/theory.md). "erm": they are those of
+        the class of all trees of at most ``max_leaves`` leaves, so that the penalty is the same for
         all. "adaptive": in place of eps0 / 2 and eps1 / 2 each tree has the spatially adaptive penalty of equation 2.9
         on the rows of class 0 and of class 1, as the thesis conjectures; the best of the trees that are best for some
         multiplier of the constraint.

@@ -66,12 +66,12 @@ def sample(
         Source of randomness. Chain c gets its c-th spawned child, so that draws do not depend on the number of workers.
         A sequence has the source of each chain, which is used as it is.
     kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move or kernel: weight}
-        "default": "whole" in an adaptive run, unless it has a ladder, one ordered feature, or a table on which fitting
-        a density does not pay or does not fit into ``work`` (docs/default.md); otherwise "local". "whole": whole trees
+        "default": "whole" in an adaptive run, unless it has a ladder, CustomSplits, or a table on which fitting a
+        density does not pay or does not fit into ``work`` (docs/default.md); otherwise "local". "whole": whole trees
         and subtrees from a density that the chains fit in tuning, and a few local moves. "local": many local moves.
         "cgm": grow, prune, change, swap (Chipman et al. 1998). "grow-prune": uniform choice of leaf or prunable node.
         "blanchard": the walk from the root of Blanchard (1999), section 6. Moves by name (docs/moves.md), and `Move`
-        objects of your own, as in ``{"default": 0.9, MyMove(): 0.1}``. Weights, >= 0 and not all 0, are fractions of
+        objects of your own, as in ``{"default": 0.9, my_move: 0.1}``. Weights, >= 0 and not all 0, are fractions of
         the proposals.
     thin : int, optional
         Number of steps between two draws, >= 1. Default 1 in a run of fixed length.
@@ -96,11 +96,11 @@ def sample(
     betas : int >= 2, or decreasing sequence of powers from 1, optional
         Temper the score: run a replica of each chain at every power, and exchange neighbours after each draw. A number
         means a ladder from 1 to 0, adapted in tuning to equal swap rates. A sequence is used as it is. With a ladder
-        down to 0 the result has a ``log_evidence``. ``tempering`` has the swap rates and round trips.
+        down to 0 the result has a ``log_evidence``. ``draws.tempering`` has the swap rates and round trips.
     executor : concurrent.futures.Executor, optional
-        Runs the chains, each as one task: processes, Dask, MPI, Ray (docs/clusters.md). The model is sent with each
-        task, on a Dask cluster once. A warning names chains whose worker died, which are left out. Default: threads,
-        one per core.
+        Runs the chains, each as two tasks or more: processes, Dask, MPI, Ray (docs/clusters.md). The model is sent with
+        each task, on a Dask cluster once. A warning names chains whose worker died, which are left out. Default:
+        threads, one per core.
     progress : bool, default True
         Show a bar on the standard error if it is a terminal, else a line every 30 seconds. Code that must be compiled
         first is announced.
@@ -129,7 +129,7 @@ def sample(
 
     Notes
     -----
-    An adaptive run makes ``draws`` steps. As long as `check_convergence` finds something it continues, until its steps
+    An adaptive run makes ``draws`` steps. As long as a criterion of convergence fails it continues, until its steps
     visit ``work`` rows or ``seconds`` are over. In kernel "whole" the chains tune in two teams that exchange nothing.
     Each time the run continues both teams get the draws of all chains, and these are dropped. With other kernels the
     number of draws doubles and every second one is kept. The end is counted in steps, so that the same seed gives the

@@ -422,7 +422,7 @@ class TreeModel:
         order of the levels. Integers that float64 would round are refused.
     y : array-like of shape (n,), or (n, d) for a leaf with d columns of y, such as time and event
         Integers, booleans or strings are class labels; floats make a regression, unless ``leaf`` says otherwise. More
-        than 20 distinct integers are treated as classes with a warning.
+        than 10 distinct integers are treated as classes with a warning.
     tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
         Default ``ChipmanPrior()``.
     split_prior : LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits, optional
@@ -465,7 +465,7 @@ class TreeModel:
     Warns
     -----
     UserWarning
-        If y has more than 20 distinct integers and no ``leaf`` is given, or if a column has more than 63 categories.
+        If y has more than 10 distinct integers and no ``leaf`` is given, or if a column has more than 63 categories.
 
     Notes
     -----

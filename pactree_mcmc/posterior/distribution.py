@@ -86,11 +86,11 @@ class TreeDistribution(metaclass=ABCMeta):
 
     @abstractmethod
     def n_leaves_pmf(self) -> np.ndarray:
-        """Return the distribution of the number of leaves; entry m is P(m leaves), from exact sums to about 1e-13."""
+        """Return the distribution of the number of leaves, up to the largest one; entry m is P(m leaves)."""
 
     @abstractmethod
     def depth_pmf(self) -> np.ndarray:
-        """Return the distribution of the depth; entry d is P(the deepest leaf has depth d)."""
+        """Return the distribution of the depth, up to the largest one; entry d is P(the deepest leaf has depth d)."""
 
     @abstractmethod
     def kl_to_prior(self) -> float:

@@ -412,12 +412,11 @@ def summary(post: HasDraws) -> pd.DataFrame:
     DataFrame
         Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats); "root feature 'x'" and
         "inclusion of feature 'x'", as indicators, of the features whose probability lies between 0.02 and 0.98;
-        "tree distance", the number of
-        cells in which two draws differ, with ``tree_ess().frechet`` and the largest R-hat of the distances from
-        focal trees. Columns mean, sd, ess_bulk, and rhat, which is infinite if each chain is constant and not all
-        are equal, and NaN for one chain. ``attrs`` has "acceptance", the accepted fraction of the proposals of each
-        move; "verdict", the text of the convergence criteria that fail, or that none fails, which proves nothing;
-        "asdsf" and "tree_ess", the results of these methods as dicts.
+        "tree distance", the number of cells in which two draws differ, with ``tree_ess().frechet`` and the largest
+        R-hat of the distances from focal trees. Columns mean, sd, ess_bulk, and rhat, which is infinite if each chain
+        is constant and not all are equal, and NaN for one chain. ``attrs`` has "acceptance", the accepted fraction of
+        the proposals of each move; "verdict", the text of the convergence criteria that fail, or that none fails, which
+        proves nothing; "asdsf" and "tree_ess", the results of these methods as dicts.
     """
     import pandas as pd
 

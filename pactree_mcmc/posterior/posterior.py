@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Posterior(TreeDistribution):
-    """A posterior over trees, sampled or exact. Both have the same methods.
+    """A posterior over trees, sampled or exact. Both have nearly the same methods.
 
     If the posterior does not consist of draws and an answer needs some, ``draws`` trees are drawn with ``rng``.
     """

@@ -167,7 +167,7 @@ class SampledPosterior(Posterior):
         return checked_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
 
     def values_by_draw(self, X: Any) -> np.ndarray:
-        """Return the prediction (chains, draws, n, d) of the tree of each draw at the rows of ``X``; for few rows."""
+        """Return predictions (chains, draws, n, d) of the draws at few rows; d is 1, or K for class probabilities."""
         return self.draws.values_of_trees(self.model.columns.numbers(X))[self.draws.tree_of_draw]
 
     def _feature_inclusion(self) -> np.ndarray:

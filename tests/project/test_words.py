@@ -35,6 +35,7 @@ MEANT = {
     "the model shares a variance",
     "degrees of freedom",
     "--target price",
+    "law of succession",
 }
 """Uses that are meant."""
 

@@ -167,10 +167,10 @@ def log_n_splits(model: TreeModel, tree: Tree) -> float:
 def vc_kl_bound(
     n_leaves: int, *, n_rows: int, n_frozen: int, vc_dimension: int = 1, log_prior: float = 0.0, n_classes: int = 2
 ) -> KLBound:
-    """Return the bound of Theorem 3 and Corollary 2 for a tree whose splits are from classes of finite VC dimension.
+    """Return the bound of the remark after Theorem 3 for a tree with splits from classes of finite VC dimension.
 
     Such a class divides N points in at most ``S = sum over i <= D of C(N, i)`` different forms (Sauer), so that ``log
-    |Delta| <= (n_leaves - 1) log S``. Cuts of one feature have D = 1 and ``S = N + 1``.
+    |Delta| <= (n_leaves - 1) log S``; the constants are worked out here. Cuts of one feature: D = 1, ``S = N + 1``.
 
     Parameters
     ----------

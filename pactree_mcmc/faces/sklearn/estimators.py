@@ -565,8 +565,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     accordingly. None of this counts in ``work``. The grid: alpha and beta of ``ChipmanPrior`` from (0.95, 2) to (0.99,
     0), pseudo-counts of a leaf from .001 to 8. A prior chosen by the training rows is not valid for a certificate.
 
-    `benchmarks/estimators.py` compares the held-out loss on 21 tables with tuned CART, a forest, bagged trees, boosting
-    and BART: see `benchmarks/README.md`.
+    `benchmarks/README.md` (Estimators) compares the held-out loss on 21 tables with tuned CART, a forest, bagged trees
+    and boosting.
 
     See Chipman, George and McCulloch (1998), Bayesian CART model search, JASA 93; Grünwald (2012), The safe Bayesian,
     ALT.
@@ -655,8 +655,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     y, as estimated from the smallest gap between two values. The search starts from r = 1/4, 1/16 and 1/64, and the
     result with the highest predictive density of left-out rows is taken.
 
-    `benchmarks/estimators.py` compares the RMSE on fifteen tables with tuned CART, a forest, bagged trees, boosting and
-    BART. `benchmarks/estimators.py` measures the coverage of intervals.
+    `benchmarks/README.md` (Estimators) compares the RMSE on fifteen tables with tuned CART, a forest, bagged trees,
+    boosting and BART, and has the coverage of intervals.
 
     See Chipman, George and McCulloch (1998), Bayesian CART model search, JASA 93.
 

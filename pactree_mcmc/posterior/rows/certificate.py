@@ -120,7 +120,7 @@ def certificate(post: TreeDistribution, delta: float = 0.05) -> Certificate:
     Risk, divergence and tandem loss are exact, for draws of the distinct trees weighted by their frequencies. So
     the bounds hold whether or not the chains converged. A constant ``sample_weight`` of the counted rows is a power
     of their likelihood: it changes the posterior, but each row still counts once. Cost: that of predicting the
-    counted rows. Formula sheet, section 9.
+    counted rows. Formulas, section 9.
 
     Examples
     --------

@@ -119,7 +119,7 @@ def predict_quantiles(post: TreeDistribution, X: Any, q: Any, *, exposure: Any =
     Notes
     -----
     The distribution of a new y is a mixture over trees of the predictive distribution of the leaf that the row
-    reaches, for a row of weight 1. Its quantile is computed without random draws, to about twelve digits, and
+    reaches, for a row of weight 1. Its quantile is computed without random draws, to nine digits or more, and
     exactly for counts. The cost of a row is the number of leaves that may contain it, times 10 to 40 steps.
 
     Examples
