@@ -41,9 +41,11 @@ def settings():
 def run_example(seed):
     """Run the main example, and return how many warnings it gave."""
     import breast_cancer
+    import matplotlib.pyplot as plt
 
     with recorded() as caught:
         breast_cancer.main(Path.cwd(), seed)
+    plt.close("all")
     return len(caught)
 
 
@@ -117,7 +119,7 @@ def compare_settings(n_seeds):
             cells = [
                 name,
                 " ".join(f"`{variable}={value}`" for variable, value in setting.items()) or "none",
-                f"{', '.join(map(str, warned)) or 'none'} of {n_seeds}",
+                ", ".join(map(str, warned)) or f"none of {n_seeds}",
                 f"{statistics.median(seconds):.1f}",
                 f"{max(seconds):.1f}",
             ]

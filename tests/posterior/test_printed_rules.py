@@ -8,6 +8,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.posterior.trees.paths import interval_of_cut
 from pactree_mcmc.posterior.report.content import report_content
 from pactree_mcmc.posterior.trees.cells import identifying_rows
 
@@ -209,3 +210,12 @@ def test_rows_of_cells_are_those_of_their_rules_if_a_sample_of_rows_tells_cells_
     assert len(tree.words) == 5
     assert tree.rows.tolist() == [hit.sum() for hit in rows_of_nodes(tree, X)]
     assert tree.value[:, 0] == pytest.approx([mean_of_rows(post, hit) for hit in rows_of_nodes(tree, X)])
+
+
+def test_ends_of_intervals_have_few_digits():
+    """An end among values that the cuts of the column do not part, as the midpoint of a gap of its cell can be."""
+    x = np.arange(1, 31) / 10
+    model = pt.TreeModel(x[:, None], x > 1.5, split_prior=pt.LocalCuts(max_cuts=3))
+    ends = (0.1 + 0.2) / 2, (1.1 + 2.2) / 2
+    assert all(len(repr(end)) > 15 for end in ends)
+    assert interval_of_cut(model, 0, *ends) == ("0.15", "1.65")

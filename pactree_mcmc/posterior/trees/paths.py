@@ -141,10 +141,16 @@ def interval_of_cut(model: TreeModel, k: int, lower: float, upper: float) -> tup
     """Return the ends of the interval of a threshold of feature ``k`` as text, or None if they are equal."""
     if not lower < upper:
         return None
-    low, high = (
-        cut_text(model.columns, beside_all_rows(model, Condition(k, end, -1, False, True))) for end in (lower, upper)
-    )
+    low, high = (_end_text(model, beside_all_rows(model, Condition(k, end, -1, False, True))) for end in (lower, upper))
     return low, high
+
+
+def _end_text(model: TreeModel, end: Condition) -> str:
+    """Return an end of the interval of a threshold as text."""
+    if model.columns.kind(end.feature).is_plain and not end.low <= end.threshold < end.high:
+        # the midpoint of a gap of its cell, among values that the candidate cuts of the column do not part
+        return rounded_text(end.threshold)
+    return cut_text(model.columns, end)
 
 
 def cut_text(columns: Columns, cut: Condition) -> str:
