@@ -8,9 +8,9 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.trees.paths import interval_of_cut
 from pactree_mcmc.posterior.report.content import report_content
 from pactree_mcmc.posterior.trees.cells import identifying_rows
+from pactree_mcmc.posterior.trees.paths import interval_of_cut
 
 
 def satisfies(words, X):
