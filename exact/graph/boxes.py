@@ -294,12 +294,6 @@ def unpack_cut(split: int) -> int:
     return split >> UPPER_BITS
 
 
-@jit
-def unpack_next_code(split: int) -> int:
-    """Return the next code of an ordered split (`pack_cut`), the smallest code that occurs on the right."""
-    return split & UPPER_MASK
-
-
 def pack_cuts(cut: np.ndarray, next_code: np.ndarray) -> np.ndarray:
     """Return ordered splits as integers: `pack_cut` of arrays, outside compiled code."""
     return (cut << UPPER_BITS) | next_code

@@ -14,7 +14,7 @@ from pactree_mcmc.posterior.trees.cells import identifying_rows, number_distinct
 from pactree_mcmc.table.coding import LARGEST_FLOAT
 from pactree_mcmc.tree.arrays import LEAF, Routes, routes
 
-from ..graph.boxes import sends_left, unpack_cut, unpack_cuts, unpack_next_code
+from ..graph.boxes import UPPER_MASK, sends_left, unpack_cut, unpack_cuts
 from ..graph.cells import CellGraph, child_slots, pack_graph
 from ..limits import memory_bytes, run_in_pieces
 from .semirings import fraction_of_total
@@ -155,7 +155,7 @@ def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray
         return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
     if router.nominal[feature]:
         return (split >> np.int64(row[feature])) & 1 == 1
-    cut, upper = unpack_cut(split), unpack_next_code(split)
+    cut, upper = unpack_cut(split), split & UPPER_MASK
     if not router.local:
         return code[feature] <= cut
     if cut < 0 or upper == router.n_codes[feature]:

@@ -20,7 +20,7 @@ from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
 from ..table.columns import Columns, describe_columns
 from ..table.reader import Table
-from ..table.values import MAX_CATEGORIES, is_grouped
+from ..table.values import MAX_CATEGORIES, CategoryGroup
 from ..table.words import (
     DATES,
     SHORT_DIGITS,
@@ -173,15 +173,15 @@ def _obstacle_in_columns(model: TreeModel) -> str | None:
     merged_rows, columns = model.units, model.columns
     in_e = merged_rows.label < model.target.n_classes
     for j in np.flatnonzero(columns.is_nominal).tolist():
-        if is_grouped(columns.categories[j]):
+        categories = columns.categories[j]
+        assert categories is not None
+        if any(isinstance(category, CategoryGroup) for category in categories.tolist()):
             return (
                 f"column {columns.names[j]!r} has more than {MAX_CATEGORIES} categories, and the rows of each, counted "
                 f"ones too, decide which are grouped; give at most {MAX_CATEGORIES} groups of your own"
             )
         missing = np.setdiff1d(np.arange(model.n_codes[j]), merged_rows.codes[j, in_e])
         if len(missing):
-            categories = columns.categories[j]
-            assert categories is not None
             name, category = columns.names[j], categories.tolist()[missing[0]]
             return (
                 f"category {category!r} of column {name!r} occurs only in counted rows, so the prior over splits of "

@@ -31,7 +31,6 @@ from .words import (
     UTC,
     Kind,
     kind_of_levels,
-    kind_of_periods,
     plain_level,
 )
 
@@ -89,10 +88,6 @@ def _group_starts(cumulative: np.ndarray, limit: int, max_groups: int) -> list[i
 
 def labels_of(category: Any) -> tuple[Any, ...]:
     return category.labels if isinstance(category, CategoryGroup) else (category,)
-
-
-def is_grouped(categories: np.ndarray | None) -> bool:
-    return categories is not None and any(isinstance(category, CategoryGroup) for category in categories.tolist())
 
 
 def nominal_labels(raw: Any, name: str, may_lack: bool = False, *, is_new: bool = False) -> np.ndarray:
@@ -284,7 +279,8 @@ def _read_with_kind(raw: Any, name: str, model_kind: Kind | None) -> tuple[np.nd
     dtype = getattr(raw, "dtype", None)
     if type(dtype).__name__ == "PeriodDtype":
         ordinals = _check_exact(raw.array.asi8, name, model_kind)
-        return np.where(raw.isna(), np.nan, ordinals), kind_of_periods(dtype)
+        frequency = str(dtype).removeprefix("period[").removesuffix("]")
+        return np.where(raw.isna(), np.nan, ordinals), Kind("period", frequency)
     aware = getattr(dtype, "tz", None) is not None
     if aware:
         raw = raw.dt.tz_convert("UTC").dt.tz_localize(None)

@@ -73,11 +73,6 @@ def plain_level(label: Any) -> Any:
     return label if type(label) in (str, int, float, bool) else str(label)
 
 
-def kind_of_periods(dtype: Any) -> Kind:
-    """Return the kind of a column with a period dtype of pandas."""
-    return Kind("period", str(dtype).removeprefix("period[").removesuffix("]"))
-
-
 def is_kind(kind: Any) -> bool:
     """Return True if a value, perhaps from a file, is a `Kind` with a known name and a valid detail."""
     if not isinstance(kind, Kind) or kind in PLAIN_KINDS:
@@ -257,11 +252,6 @@ def rounded_texts(values: Iterable[float], min_digits: int = SHORT_DIGITS) -> li
 
 def count_text(n: float, name: str = "row") -> str:
     return f"{rounded_text(n)} {name}{'s' * (n != 1.0)}"
-
-
-def names_text(names: Sequence[Any], most: int) -> str:
-    """Return the first ``most`` names as one text, and how many there are if some are left out."""
-    return ", ".join(map(str, names[:most])) + (f", ... ({len(names)} in all)" if len(names) > most else "")
 
 
 # pattern of categories shown without quotes: no comma or brace, no quote at the start, no space at either end, and not

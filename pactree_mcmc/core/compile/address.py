@@ -10,7 +10,6 @@ import ctypes
 import importlib
 import io
 import math
-import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -183,8 +182,3 @@ def to_bytes(value: Any) -> bytes:
     out = io.BytesIO()
     _Pickler(out).dump(value)
     return out.getvalue()
-
-
-def from_bytes(data: bytes) -> Any:
-    """Return the value that `to_bytes` has converted to bytes. Its functions are compiled at their first call."""
-    return pickle.loads(data)

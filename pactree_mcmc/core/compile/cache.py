@@ -201,7 +201,7 @@ class CodeFiles:
             if form is not None:
                 return form, True
         for index in self._indices:
-            for other in index.stored_keys():
+            for other in list(index._load_index()):
                 form = index.read(other) if _without_processor(other) == _without_processor(key) else None
                 if form is not None:
                     return without_machine_code(form), False
@@ -256,9 +256,6 @@ class _Index(IndexDataCacheFile):
             return super()._load_index()
         except Exception:  # whatever unpickling raises
             return {}
-
-    def stored_keys(self) -> list[Any]:
-        return list(self._load_index())
 
     def read(self, key: Any) -> Any:
         """Return the compiled form under a key, or None if it is missing, damaged, or was written under another key."""

@@ -59,7 +59,6 @@ from .parts import (
     chipman_grid,
     choose_by_evidence,
     choose_power,
-    class_leaf_grid,
     number_leaf_grid,
     search_starts,
 )
@@ -586,7 +585,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         return DirichletMultinomial(0.5 / len(np.unique(y)))
 
     def _leaf_models(self, rows: TrainingRows) -> list[Any]:
-        return class_leaf_grid(len(np.unique(rows.y)))
+        n_classes = len(np.unique(rows.y))
+        return [DirichletMultinomial(n / n_classes) for n in parts.PSEUDO_COUNT_GRID]
 
     def _read_y(self, y: Any) -> np.ndarray:
         check_classification_targets(y)

@@ -23,7 +23,6 @@ from ...mcmc.sampling import CheckedStarts, sample
 from ...model import (
     BranchingProcess,
     ChipmanPrior,
-    DirichletMultinomial,
     FrozenLaplace,
     LeafPenalty,
     LocalCuts,
@@ -222,10 +221,6 @@ def log_density_left_out(post: SampledPosterior, power: float) -> float:
     log_w = np.minimum(-left_out.score_gain, mean + 0.5 * np.log(len(left_out.score_gain)))
     log_density = logsumexp(log_w + left_out.density, axis=0) - logsumexp(log_w, axis=0)
     return float(np.average(log_density, weights=left_out.weight))
-
-
-def class_leaf_grid(n_classes: int) -> list[DirichletMultinomial]:
-    return [DirichletMultinomial(rows / n_classes) for rows in PSEUDO_COUNT_GRID]
 
 
 def number_leaf_grid(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:

@@ -11,6 +11,7 @@ accepted ones (row ACCEPTED), with one or two columns for each move.
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable, Iterable
 from types import FunctionType
@@ -20,7 +21,7 @@ import numba
 import numpy as np
 
 from ...core.checks import check_choice, check_flag, check_type, repr_of
-from ...core.compile.address import from_bytes, to_bytes
+from ...core.compile.address import to_bytes
 from ...core.compile.cache import CodeCache, is_of_library
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
@@ -242,7 +243,7 @@ def _scratch_names(flags: Iterable[bool]) -> tuple[str, ...]:
 
 def _unpacked(data: bytes) -> Move:
     """Return the move that `Move.__reduce__` packed."""
-    cls, state = from_bytes(data)
+    cls, state = pickle.loads(data)
     move = cls.__new__(cls)
     move.__dict__.update(state)
     move.loop = compile_loop(move)

@@ -83,12 +83,9 @@ class SurvivalLeaf(Leaf):
     def mean_survival(self, stats: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return P(time > t) (n, m) in cells with ``stats`` (n, n_stats) at ``times`` (m,), rates integrated out."""
         with np.errstate(over="ignore"):
-            terms = [a[:, None] * np.log1p(b / r[:, None]) for a, r, b in self._by_rate(stats, times)]
+            by_rate = zip(*(part.T for part in self.gammas(stats)), self.basis(times).T, strict=True)
+            terms = [a[:, None] * np.log1p(b / r[:, None]) for a, r, b in by_rate]
             return np.exp(-sum(terms))
-
-    def _by_rate(self, stats: np.ndarray, times: np.ndarray) -> Any:
-        """Yield shape (n,) and rate (n,) in cells with ``stats`` and the basis (m,) at ``times``, rate by rate."""
-        return zip(*(part.T for part in self.gammas(stats)), self.basis(times).T, strict=True)
 
     def draw_survival(
         self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, times: np.ndarray, target: Target
@@ -441,7 +438,9 @@ class PiecewiseExponential(SurvivalLeaf):
         self.check_y(target.values)
         counts = target.weights > 0.0
         (time, event), weight = target.values[counts].T, target.weights[counts]
-        out = replace(self, ends=_weighted_quantiles(time, weight * event, self.ends)) if self._has_count else self
+        out = (
+            replace(self, ends=_weighted_quantiles(time, weight * event, self.ends)) if is_integer(self.ends) else self
+        )
         basis, place = out.basis(time), np.searchsorted(np.array(out.ends), time, side="left")
         at_risk = [portable.weighted_sum(weight, column) for column in basis.T]
         n_events = [portable.weighted_sum(weight, event * (place == j)) for j in range(out.n_intervals)]
@@ -458,10 +457,6 @@ class PiecewiseExponential(SurvivalLeaf):
         if len(out.rate) != out.n_intervals:
             raise ValueError(f"rate has {len(out.rate)} entries, and there are {out.n_intervals} intervals: one each.")
         return out
-
-    @property
-    def _has_count(self) -> bool:
-        return is_integer(self.ends)
 
     def basis(self, times: np.ndarray) -> np.ndarray:
         starts = np.array([0.0, *self.ends])

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...core.checks import read_numbers, refuse_labels, repr_of
 from ...core.compile import COMPILES
-from ...core.compile.address import address_of, call_at, call_at_with_params
+from ...core.compile.address import call_at, call_at_with_params
 from ...core.compile.jit import jit
 from ...core.texts import fields_repr
 from ...files.encoding import register_class
@@ -335,13 +335,8 @@ FEATURE, NOMINAL, AT, BELOW, ABOVE, LOW, HIGH, ROWS_LEFT, ROWS_RIGHT, NUMBER, N_
 N_FIELDS = len(Cut._fields)
 
 
-def compile_weight(function: Callable[..., float], with_params: bool) -> int:
-    """Compile a weight ``function``, of a cut and, if ``with_params``, parameters. Return its memory address."""
-    return address_of(_weight_of_fields(function, with_params), with_params)
-
-
 @functools.lru_cache(maxsize=256)
-def _weight_of_fields(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
+def weight_of_fields(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
     """Return a weight ``function`` of a `Cut` as one of the array of its fields, its length and, if any, parameters."""
     if not COMPILES:
         if with_params:

@@ -12,6 +12,7 @@ from numba import cloudpickle
 from numba.core.errors import NumbaError
 
 from ...core.checks import check_choice, check_count, check_flag, check_type, read_generator, read_numbers, repr_of
+from ...core.compile.address import address_of
 from ...core.texts import warn
 from ...files.encoding import CODEC
 from ...table.coding import AnyScale, encode
@@ -25,10 +26,10 @@ from .base import (
     SplitPrior,
     SplitRule,
     SplitsOutline,
-    compile_weight,
     ends_of_codes,
     plain_weight,
     weight_at,
+    weight_of_fields,
 )
 from .cuts import GridCuts, LocalCuts
 
@@ -288,7 +289,8 @@ class BoundSplits(SplitPrior):
     def _address(self) -> int:
         """Address of the compiled weight; a TypeError if the weight cannot be compiled."""
         try:
-            return compile_weight(self.splits.weight, len(self.splits.params) > 0)
+            has_params = len(self.splits.params) > 0
+            return address_of(weight_of_fields(self.splits.weight, has_params), has_params)
         except NumbaError as error:
             raise TypeError(
                 f"the weight of {self.splits!r} cannot be compiled; use numbers, the fields of the cut and math. The "

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...table.words import count_text, rounded_texts, shortened
 from .content import curves_in_boxes
-from .words import printable, probability_text, significant_digits, truncate, with_signs
+from .words import UNPRINTABLE, probability_text, significant_digits, truncate, with_signs
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -59,7 +59,7 @@ def environment() -> Environment:
 
 def _without_unprintable(value: Any) -> Any:
     """Return ``value`` as text, U+FFFD in place of unprintable characters. HTML from the templates stays as it is."""
-    return value if hasattr(value, "__html__") else printable(str(value))
+    return value if hasattr(value, "__html__") else UNPRINTABLE.sub("\ufffd", str(value))
 
 
 def render_page(content: dict[str, Any], title: str) -> str:

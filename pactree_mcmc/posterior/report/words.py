@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ...model import TreeModel
-from ...table.words import Kind, kind_words, names_text
+from ...table.words import Kind, kind_words
 from ..draws import Draws
 
 MAX_NAME_LENGTH = 100
@@ -20,11 +20,6 @@ UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
 """Control characters, marks that change the direction of text, and code points that are not characters."""
-
-
-def printable(text: str) -> str:
-    """Return the text with U+FFFD in place of each character that must not be in a page (UNPRINTABLE)."""
-    return UNPRINTABLE.sub("\ufffd", text)
 
 
 def truncate(text: object, most: int) -> str:
@@ -97,4 +92,5 @@ def evidence_text(post: Any) -> str:
 
 def _list_of_names(names: list[Any]) -> str:
     """Return up to MAX_LISTED names, each truncated, as one text, and how many there are if some are left out."""
-    return names_text([truncate(name, MAX_NAME_LENGTH) for name in names], MAX_LISTED)
+    text = ", ".join(truncate(name, MAX_NAME_LENGTH) for name in names[:MAX_LISTED])
+    return text + (f", ... ({len(names)} in all)" if len(names) > MAX_LISTED else "")

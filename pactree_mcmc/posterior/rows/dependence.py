@@ -111,15 +111,11 @@ def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pie
     margin = AXIS_MARGIN * (high - low) or 0.5
     ends = np.array([low - margin, high + margin])
     edges = np.concatenate([ends[:1], thresholds, ends[1:]])
-    if len(edges) > most_pieces + 1 or _has_regression_on(model, feature):
+    x_columns = model.leaf.x_columns
+    has_regression = x_columns is not None and feature in model.columns.ordered_indices("columns", x_columns)
+    if len(edges) > most_pieces + 1 or has_regression:
         edges = np.linspace(ends[0], ends[1], most_pieces + 1)
     return FeatureAxis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None, model.columns.kind(feature))
-
-
-def _has_regression_on(model: TreeModel, feature: int) -> bool:
-    """Return True if leaves have a regression on the feature, so that predictions change within a leaf."""
-    x_columns = model.leaf.x_columns
-    return x_columns is not None and feature in model.columns.ordered_indices("columns", x_columns)
 
 
 def rows_to_average(model: TreeModel, X: Any, most: int) -> AveragedRows:

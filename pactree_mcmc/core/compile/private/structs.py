@@ -76,10 +76,6 @@ def _to_array(context: Any, builder: Any, block: Any, array: Any, value: Any) ->
     return load_fixed(builder, value)
 
 
-def _as_array(kind: types.Type) -> types.Type:
-    return kind.as_array if isinstance(kind, BlockType) else kind
-
-
 @infer_global(operator.getitem)
 class _TypeOfItem(AbstractTemplate):
     """Type inference of ``block[index]``: the type of an entry, or of the array that a slice returns."""
@@ -104,7 +100,7 @@ class _TypeOfSetting(AbstractTemplate):
         block, index, value = args
         if not isinstance(block, BlockType) and not isinstance(value, BlockType):
             return None
-        plain = tuple(map(_as_array, args))
+        plain = tuple(arg.as_array if isinstance(arg, BlockType) else arg for arg in args)
         if isinstance(block, BlockType) and block.is_entry(index) and self.context.can_convert(value, block.dtype):
             return signature(types.none, block, index, block.dtype)
         array_signature = self.context.resolve_function_type(operator.setitem, plain, kws)
