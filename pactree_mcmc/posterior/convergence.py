@@ -503,11 +503,6 @@ def log_posterior_failure(log_posterior: np.ndarray) -> str:
     return "" if rhat[0] <= MAX_RHAT and ess[0] >= MIN_ESS else worst_rhat_phrase(["log posterior"], rhat)
 
 
-def has_converged(post: HasDraws) -> bool:
-    """Return True if no criterion of `check_convergence` fails, False with too few draws."""
-    return not first_failure(post)
-
-
 def first_failure(post: HasDraws) -> str:
     """Return a phrase on what fails first of the criteria of `check_convergence`, "" if nothing fails."""
     # Predictions are computed only if no other criterion fails

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from pactree_mcmc.posterior.convergence import SINGLE_TEAM_REMARK, check_convergence, has_converged, verdict
+from pactree_mcmc.posterior.convergence import SINGLE_TEAM_REMARK, check_convergence, first_failure, verdict
 from pactree_mcmc.posterior.evidence import combined_evidence, evidence_difference_lines
 from tests.posterior.test_convergence import cut_at, model_of, posterior_of_trees, warning_of
 from tests.problems.runs import course_of_teams
@@ -59,7 +59,7 @@ def test_evidences_that_differ_are_reported():
     assert len(lines) == 3 and lines[1] == line
     assert re.fullmatch(r"not converged; predictions: not; .* used: not; which tree: not\.", lines[0])
     sentence = f"The{line[3:]}."
-    assert sentence in verdict(post) and sentence in warning_of(post) and not has_converged(post)
+    assert sentence in verdict(post) and sentence in warning_of(post) and first_failure(post)
     assert post.log_evidence_se > 0.6
 
 
@@ -82,15 +82,15 @@ def test_evidences_differ_beyond_their_errors(evidences, is_told):
     """A warning needs more than four standard errors and a tenth of a nat, and known errors."""
     post = posterior_of_teams(evidences, teams=(0, 1, 2, 0)[: 1 + len(evidences)])
     assert len(evidence_difference_lines(post.course.evidences)) == (len(check_convergence(post)) > 0) == is_told
-    assert has_converged(post) != is_told
+    assert bool(first_failure(post)) == is_told
 
 
 def test_runs_without_evidences_have_nothing_to_compare():
     post = posterior_of_teams(None)
-    assert evidence_difference_lines(None) == check_convergence(post) == [] and has_converged(post)
+    assert evidence_difference_lines(None) == check_convergence(post) == [] and not first_failure(post)
     assert post.log_evidence is None and post.log_evidence_se is None
     post.course = None
-    assert check_convergence(post) == [] and has_converged(post)
+    assert check_convergence(post) == [] and not first_failure(post)
 
 
 # one chain

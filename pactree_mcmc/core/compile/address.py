@@ -138,26 +138,20 @@ def _call_machine_code(address: int, numbers: np.ndarray, n: int, *params: np.nd
     return float(form(int(address))(first, int(n), *own))
 
 
-def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int) -> float:
-    """Return the result of the function at an address for ``numbers[row, first:]`` and n, without compilation."""
-    if address not in _python_functions:
-        return _call_machine_code(address, numbers[row, first:], n)
-    return float(_python_functions[address](numbers[row, first:], n))
-
-
-def _call_plain_with_params(
-    address: int, numbers: np.ndarray, row: int, first: int, n: int, params: np.ndarray, at: int
+def _call_plain(
+    address: int, numbers: np.ndarray, row: int, first: int, n: int, params: np.ndarray | None = None, at: int = 0
 ) -> float:
-    """Return the result of the function at an address, as `_call_plain`, with ``params[at:]`` as third argument."""
+    """Return the result of the function at an address for ``numbers[row, first:]``, n and maybe ``params[at:]``."""
+    arguments = (numbers[row, first:], n) if params is None else (numbers[row, first:], n, params[at:])
     if address not in _python_functions:
-        return _call_machine_code(address, numbers[row, first:], n, params[at:])
-    return float(_python_functions[address](numbers[row, first:], n, params[at:]))
+        return _call_machine_code(address, *arguments)
+    return float(_python_functions[address](*arguments))
 
 
 # function for compiled code: call_at(address, numbers, row, first, n) passes a pointer to `numbers[row, first:]` and n
 call_at: Any = _call_compiled if COMPILES else _call_plain
 # function for compiled code: ``call_at_with_params(..., params, at)`` also passes a pointer to ``params[at:]``
-call_at_with_params: Any = _call_compiled_with_params if COMPILES else _call_plain_with_params
+call_at_with_params: Any = _call_compiled_with_params if COMPILES else _call_plain
 
 
 class _Pickler(cloudpickle.CloudPickler):

@@ -6,7 +6,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.whole.evidence import visited_probabilities
-from pactree_mcmc.posterior.convergence import has_converged, lacking_features, short_diagnosis
+from pactree_mcmc.posterior.convergence import first_failure, lacking_features, short_diagnosis
 from tests.mcmc.whole.test_lost_modes import two_modes
 from tests.problems.runs import course_of_teams
 
@@ -74,7 +74,7 @@ def test_a_root_that_the_draws_lack_fails_whatever_r_hat_says(fractions, bounds,
     """As two teams that agree and both lack the root."""
     post = posterior_with(fractions, bounds)
     assert [lack.feature for lack in lacking_features(post)] == lacking
-    assert has_converged(post) != bool(lacking)
+    assert bool(first_failure(post)) == bool(lacking)
     if lacking:
         line, lost, *_ = short_diagnosis(post)
         assert "which tree: not" in line and "a part of the posterior is missing" in lost
