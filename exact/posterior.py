@@ -14,7 +14,6 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.model import log_prior_mass
 from pactree_mcmc.posterior.distribution import MostProbable
 from pactree_mcmc.posterior.draws import Draws
-from pactree_mcmc.posterior.laws import without_cached
 from pactree_mcmc.posterior.posterior import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.posterior.trees.cells import checked_divergence
@@ -424,9 +423,6 @@ class ExactPosterior(Posterior):
 
     def _sampled(self, draws: int, rng: Seed) -> SampledPosterior:
         return self.sample(draws, rng)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return without_cached(self)
 
     def summary(self) -> pd.DataFrame:
         """Return a DataFrame of log_evidence, n_leaves, leaves and log joint of the best tree, cells and splits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..core.texts import fill_docstring
 from ..model import TreeModel
 from ..tree.coded import RootKey
 from .draws import Course, Draws
-from .laws import CellLaw, RowLaw
+from .laws import CellLaw, RowLaw, without_cached
 
 _DRAWS = """\
 draws : int, default {}
@@ -123,6 +123,9 @@ class TreeDistribution(metaclass=ABCMeta):
     @abstractmethod
     def _sampled(self, draws: int, rng: Seed) -> HasDraws:
         """Return the distribution itself if it has draws, otherwise ``draws`` independent ones."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_cached(self)
 
 
 class HasDraws(Protocol):

@@ -19,7 +19,6 @@ from .distribution import MostProbable
 from .draws import Course, Draws, code_trees
 from .evidence import combined_evidence
 from .inference_data import summary
-from .laws import without_cached
 from .posterior import Posterior
 from .trees.cells import checked_divergence, label_equal_trees
 from .trees.distances import tree_distances, tree_ess
@@ -185,9 +184,6 @@ class SampledPosterior(Posterior):
 
     def _sampled(self, draws: int, rng: Seed) -> SampledPosterior:
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return without_cached(self)
 
     def __repr__(self) -> str:
         draws, fraction = self.draws, self.draws.accepted.sum() / max(self.draws.proposed.sum(), 1)
