@@ -16,9 +16,7 @@ from ..model.leaf.custom import LeafOutline
 from ..model.split_prior.base import SplitsOutline
 from ..posterior.draws import Course, Draws, DrawsInFile
 from ..posterior.sampled import SampledPosterior
-from .validate import InvalidFile, check_draws
-from .validate_model import check_outline, check_parts, check_splits_outline
-from .validate_run import check_course
+from .validate import InvalidFile, check_course, check_draws, check_outline, check_parts, check_splits_outline
 
 
 def load(

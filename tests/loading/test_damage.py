@@ -12,8 +12,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.files import store as _store
 from pactree_mcmc.files.encoding import CODEC, Encoded
 from pactree_mcmc.files.store import content_digest, encode_parts, read_content, write_file
-from pactree_mcmc.loading.validate import InvalidFile
-from pactree_mcmc.loading.validate_model import check_parts
+from pactree_mcmc.loading.validate import InvalidFile, check_parts
 from pactree_mcmc.mcmc.state.records import CHAIN_NODE
 from tests import ROOT
 from tests.problems.runs import assert_same, draw

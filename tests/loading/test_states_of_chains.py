@@ -5,8 +5,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files.store import write_parts
-from pactree_mcmc.loading.validate import InvalidFile
-from pactree_mcmc.loading.validate_run import _check_graph, check_rest
+from pactree_mcmc.loading.validate import InvalidFile, _check_graph, check_rest
 from pactree_mcmc.mcmc.chain.rest import ARRAYS
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.records import N_FREE, N_NODES
