@@ -22,13 +22,12 @@ from pactree_mcmc.tree.coded import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 
 from . import sums
-from .cells import GraphCells
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph, with_feature_numbers
 from .recursion.inside_outside import Occurrences
 from .recursion.semirings import Best, BestBySize, LogSum
 from .recursion.trees import as_draws, grow_chosen_trees, rank_trees
-from .rows import CellProbabilities, GraphRows
+from .rows import CellProbabilities, GraphCells, GraphRows
 
 if TYPE_CHECKING:
     import pandas as pd

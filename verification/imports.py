@@ -21,7 +21,7 @@ LAYERS += ("mcmc.whole.density", "mcmc.moves", "mcmc.kernel", "mcmc.chain", "mcm
 LAYERS += ("mcmc.simulation", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing")
 LAYERS = (*(f"pactree_mcmc.{name}" for name in LAYERS), "exact", "pactree_mcmc.faces")
 """From what knows nothing upwards; no module imports one of a layer above its own, wherever in its file."""
-EXACT_LAYERS = ("limits", "graph", "recursion", "sums", "rows", "cells", "posterior", "solving")
+EXACT_LAYERS = ("limits", "graph", "recursion", "sums", "rows", "posterior", "solving")
 EXACT_LAYERS += ("compare", "design_counts", "systems", "estimators")
 EXACT_LAYERS = tuple(f"exact.{name}" for name in EXACT_LAYERS)
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")
