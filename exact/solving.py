@@ -12,9 +12,8 @@ from pactree_mcmc.posterior.evidence import prior_mass
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.posterior.trees.features import prior_inclusion
 
-from .graph.build import build_graph, refuse_shared_leaves, store_interrupted
+from .graph.build import build_graph, build_visited, refuse_shared_leaves, store_interrupted
 from .graph.cells import CellGraph
-from .graph.visited import build_visited
 from .limits import Limit, check_cells, stage
 from .posterior import ExactPosterior
 from .recursion.rows import is_fixed_design

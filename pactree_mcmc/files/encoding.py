@@ -6,14 +6,15 @@ Files contain no pickles. Reading a file makes objects of registered classes onl
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import math
-from collections.abc import Iterable
+import zoneinfo
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-
-from . import scalars
 
 T = TypeVar("T")
 ARRAY_KINDS = "fiub"
@@ -132,7 +133,7 @@ class Codec:
             return {"class": name_in_file(type(value)), "fields": fields}
         if hasattr(value, "__array__") and not isinstance(value, np.generic):
             return self._encode_array(np.asarray(value), at, arrays)
-        if (parts := scalars.parts_of(value)) is not None:
+        if (parts := parts_of(value)) is not None:
             return {"scalar_type": type(value).__name__, "parts": [self._encode(part, at, arrays) for part in parts]}
         raise NotStorable(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
@@ -183,9 +184,9 @@ class Codec:
         if "float" in form:
             return float(form["float"])
         if "scalar_type" in form:
-            if form["scalar_type"] not in scalars.TYPES:
+            if form["scalar_type"] not in SCALAR_TYPES:
                 raise NotStorable(f"it holds a {form['scalar_type']}, which this release does not know")
-            return scalars.TYPES[form["scalar_type"]].make(*[self._decode(x, arrays) for x in form["parts"]])
+            return SCALAR_TYPES[form["scalar_type"]].make(*[self._decode(x, arrays) for x in form["parts"]])
         if "scalar" in form:
             return np.dtype(form["dtype"]).type(self._decode(form["scalar"], arrays))
         return self._decode_array(form, arrays)
@@ -243,3 +244,71 @@ def register_class(cls: type[T]) -> type[T]:
 def register_records(**records: np.dtype) -> None:
     """Register record types, by name, whose arrays files may contain."""
     CODEC.records.update(records)
+
+
+class ScalarType(NamedTuple):
+    """Conversion of the values of one type to parts that a file contains, and back."""
+
+    parts: Callable[[Any], list[Any]]
+    """Function of a value that returns its parts: text, numbers, None, or other values that can be stored."""
+    make: Callable[..., Any]
+    """Function of the parts that returns the value."""
+
+
+def _pandas() -> Any:
+    """Return the module pandas, which a model without such categories does not need."""
+    import pandas as pd
+
+    return pd
+
+
+def _datetime_parts(value: datetime.datetime) -> list[Any]:
+    """Return the ISO text of a datetime and the name of its time zone, or the text with an offset, if any, and None."""
+    zone = getattr(value.tzinfo, "key", None)
+    return [value.isoformat() if zone is None else value.replace(tzinfo=None).isoformat(), zone]
+
+
+def _datetime(text: str, zone: str | None) -> datetime.datetime:
+    """Return the datetime of an ISO text, with or without an offset, or in a named time zone."""
+    value = datetime.datetime.fromisoformat(text)
+    return value if zone is None else value.replace(tzinfo=zoneinfo.ZoneInfo(zone))
+
+
+def _timestamp(text: str, unit: str, zone: str | None) -> Any:
+    """Return the pandas Timestamp of an ISO text with its offset, in a time unit and a named time zone or None."""
+    value = _pandas().Timestamp(text)
+    return (value if zone is None else value.tz_convert(zone)).as_unit(unit)
+
+
+SCALAR_TYPES = {
+    "date": ScalarType(lambda x: [x.isoformat()], datetime.date.fromisoformat),
+    "datetime": ScalarType(_datetime_parts, _datetime),
+    "time": ScalarType(lambda x: [x.isoformat()], datetime.time.fromisoformat),
+    "timedelta": ScalarType(lambda x: [x.days, x.seconds, x.microseconds], datetime.timedelta),
+    "Decimal": ScalarType(lambda x: [str(x)], Decimal),
+    "Timestamp": ScalarType(lambda x: [x.isoformat(), x.unit, None if x.tz is None else str(x.tz)], _timestamp),
+    "Timedelta": ScalarType(
+        lambda x: [x.isoformat(), x.unit], lambda text, unit: _pandas().Timedelta(text).as_unit(unit)
+    ),
+    "Period": ScalarType(
+        lambda x: [x.ordinal, x.freqstr], lambda ordinal, freq: _pandas().Period(ordinal=ordinal, freq=freq)
+    ),
+    "Interval": ScalarType(lambda x: [x.left, x.right, x.closed], lambda *parts: _pandas().Interval(*parts)),
+}
+"""Types whose values can be stored, by the name that the file contains."""
+SCALAR_MODULES = ("datetime", "decimal", "pandas")
+"""Packages of these types."""
+
+
+def parts_of(value: Any) -> list[Any] | None:
+    """Return the parts of a value of one of the `SCALAR_TYPES`, or None if they would not give exactly this value."""
+    kind = SCALAR_TYPES.get(type(value).__name__)
+    if kind is None or type(value).__module__.partition(".")[0] not in SCALAR_MODULES:
+        return None
+    try:
+        parts = kind.parts(value)
+        restored = kind.make(*parts)
+        is_exact = type(restored) is type(value) and restored == value and repr(restored) == repr(value)
+        return parts if is_exact and hash(restored) == hash(value) else None
+    except Exception:
+        return None
