@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_number, read_generator, read_labels, read_numbers
-from pactree_mcmc.core.texts import short_repr
+from pactree_mcmc.core.texts import with_short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.model import log_prior_mass
 from pactree_mcmc.posterior.distribution import MostProbable
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@with_short_repr
 class BestTrees(NamedTuple):
     """Distinct trees, the most probable first."""
 
@@ -41,10 +42,8 @@ class BestTrees(NamedTuple):
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
 
-    def __repr__(self) -> str:
-        return short_repr(self)
 
-
+@with_short_repr
 class TreesWithin(NamedTuple):
     """All trees whose log posterior is near that of the most probable one."""
 
@@ -54,9 +53,6 @@ class TreesWithin(NamedTuple):
     """(k,): log prior plus log score of each, nats."""
     complete: bool
     """True if all such trees are listed, False if there are more than ``most``."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     def ambiguity(self, X: Any) -> float:
         """Return the fraction of rows for which some tree predicts another class than the best tree.

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.texts import short_repr
+from pactree_mcmc.core.texts import with_short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.distributions import Mixture
 from pactree_mcmc.model.split_prior.base import call_uncompiled, parts_rows
@@ -49,6 +49,7 @@ from .recursion.rows import (
 )
 
 
+@with_short_repr
 class CellProbabilities(NamedTuple):
     """Expected number of times that each cell of the graph occurs in a tree; for a cell with rows, its probability."""
 
@@ -56,9 +57,6 @@ class CellProbabilities(NamedTuple):
     """(n_cells,): expected number of leaves that are this cell."""
     split: np.ndarray
     """(n_cells,): expected number of inner nodes that are this cell."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
 
 class NewRows(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 from pactree_mcmc.core.checks import read_array, read_numbers
 from pactree_mcmc.core.compile.jit import jit, pack
-from pactree_mcmc.core.texts import short_repr
+from pactree_mcmc.core.texts import with_short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.model import PathSplit, not_finite
 from pactree_mcmc.model.split_prior.base import call_uncompiled, has_one_split_per_feature
@@ -23,6 +23,7 @@ SLOT_COLUMNS = ("log_stop", "log_split")
 SLOT_BYTES = 34  # memory of a slot when the graph is made and summed over, measured
 
 
+@with_short_repr
 class CellGraph(NamedTuple):
     """All cells that trees can have and the splits between them, in compressed sparse rows.
 
@@ -30,9 +31,6 @@ class CellGraph(NamedTuple):
     cell and a depth. A cell that can occur at several depths has a slot for each depth if the tree prior depends on
     depth, otherwise one slot.
     """
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     first_edge: np.ndarray
     """(n_cells + 1,) int64: the splits of cell c are first_edge[c] to first_edge[c + 1] - 1."""

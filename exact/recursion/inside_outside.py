@@ -11,7 +11,7 @@ import numpy as np
 
 from pactree_mcmc.core.bits import deposit_bits, full_mask
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.texts import short_repr
+from pactree_mcmc.core.texts import with_short_repr
 from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.boxes import is_relative, pack_cut, unpack_cut
@@ -53,13 +53,11 @@ def compute_inside_of_cells(graph: Any, semiring: Any, first: int, last: int) ->
             store(semiring, slot, accumulator)
 
 
+@with_short_repr
 class Occurrences(NamedTuple):
     """Expected numbers of occurrences of slots and splits in a tree of the posterior."""
 
     # probabilities for cells with rows
-    def __repr__(self) -> str:
-        return short_repr(self)
-
     # (n_slots,) float64: number of nodes that are this cell at this depth; times ``exp(log_stop - inside)``, of leaves
     slot: np.ndarray
     split: np.ndarray  # (n_edges,) float64: number of nodes, at any depth, that are the cell and have this split

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import by_class, jit
-from pactree_mcmc.core.texts import short_repr
+from pactree_mcmc.core.texts import with_short_repr
 
 from ..graph.cells import child_slots
 
@@ -200,14 +200,12 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
     return (accumulator + semiring.value[left] * semiring.value[right]) % semiring.prime
 
 
+@with_short_repr
 class BestBySize(NamedTuple):
     """(max, +) polynomials: the largest log weight for each number of leaves and each count."""
 
     # a count is an integer summed over the leaves, such as false alarms; a leaf may have several options, such as its
     # labels, each with its count and log weight; if counts are not used, all are 0
-    def __repr__(self) -> str:
-        return short_repr(self)
-
     start: np.ndarray  # (n_slots + 1,) int64: place of the first coefficient of each slot
     # (n_slots,) int64: coefficients are kept for 1 to n_sizes leaves; 0 for a slot that no tree considered reaches
     n_sizes: np.ndarray
@@ -465,6 +463,7 @@ def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
     return semiring.split[at], semiring.left[at], semiring.right[at]
 
 
+@with_short_repr
 class Hull(NamedTuple):
     """The maximum over trees of weight minus alpha times the number of leaves, for all alpha >= 0."""
 
@@ -473,9 +472,6 @@ class Hull(NamedTuple):
     # are chosen independently: h(alpha) = h_left(alpha) + h_right(alpha), so the edges of the hull of the sums are
     # those of both hulls, in order of slope. At the root of a fixed tree the vertices are the trees of weakest-link
     # pruning (formulas, section 8)
-    def __repr__(self) -> str:
-        return short_repr(self)
-
     start: np.ndarray  # (n_slots,) int64: place of the first vertex of each slot in ``leaves`` and ``weight``
     length: np.ndarray  # (n_slots,) int64: number of vertices of each slot
     leaves: np.ndarray  # float64: number of leaves of each vertex, ascending within a slot

@@ -42,7 +42,7 @@ from pactree_mcmc.core.checks import (
     read_matrix,
 )
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.texts import short_repr
+from pactree_mcmc.core.texts import with_short_repr
 from pactree_mcmc.model import ChipmanPrior, DirichletMultinomial, DyadicCuts, FixedTree, GridCuts, TreeModel
 from pactree_mcmc.table.columns import describe_columns
 from pactree_mcmc.table.reader import Table, is_frame
@@ -62,6 +62,7 @@ ENTROPY, BOUND = SPLIT_CRITERIA = ("entropy", "bound")  # values of ``criterion`
 ROWS = "rows"  # value of ``thresholds`` for thresholds that are values of rows
 
 
+@with_short_repr
 class ForwardTree(NamedTuple):
     """The tree with the smallest bound on its risk among those grown by `forward_tree`."""
 
@@ -73,9 +74,6 @@ class ForwardTree(NamedTuple):
     """(s,) float64: bounds of the trees of 1, ..., s leaves, if each threshold needs a row of its own."""
     rounds: int
     """Number of further halvings of the ranges with which the tree was grown; 0 without ranges."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
 
 class _Codes(NamedTuple):

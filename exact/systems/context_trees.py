@@ -23,7 +23,7 @@ from pactree_mcmc.core.bits import hash_integer
 from pactree_mcmc.core.checks import check_count, check_number, read_array, read_numbers, repr_of
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.special import gammaln
-from pactree_mcmc.core.texts import short_repr
+from pactree_mcmc.core.texts import with_short_repr
 
 from ..graph.cells import CellGraph
 from ..sums import best_sums, log_sum
@@ -206,6 +206,7 @@ MAX_CONTEXTS_PER_CHUNK = 1 << 18  # number of contexts of a sequence that are co
 LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100  # smallest and largest ``alpha`` accepted
 
 
+@with_short_repr
 class TreeSource(NamedTuple):
     """A tree source: contexts of which every sequence ends in exactly one. Only contexts that occurred are listed."""
 
@@ -217,9 +218,6 @@ class TreeSource(NamedTuple):
     """(n_contexts, n_symbols): predictive probabilities after each context."""
     log_probability: float
     """Log posterior probability of the source, nats."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
 
 class ContextTreeWeighting:

@@ -23,7 +23,7 @@ import numpy as np
 from pactree_mcmc.certificates.bound import Bound, check_delta
 from pactree_mcmc.certificates.occam_bounds import dyadic_bits
 from pactree_mcmc.core.checks import LARGEST_BELOW_ONE, check_choice, check_count, check_number
-from pactree_mcmc.core.texts import short_repr
+from pactree_mcmc.core.texts import with_short_repr
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
@@ -42,6 +42,7 @@ MAX_MULTIPLIERS = 200  # largest number of multipliers tried for the adaptive tr
 LARGEST_MULTIPLIER = 1e6  # its best tree is taken to be the tree with the smallest constraint
 
 
+@with_short_repr
 class NeymanPearsonTree(NamedTuple):
     """The tree with the fewest misses among those within the limit on false alarms."""
 
@@ -68,10 +69,8 @@ class NeymanPearsonTree(NamedTuple):
     gap: float = 0.0
     """Upper bound on how much smaller the objective of another tree may be; 0 unless the method is "adaptive"."""
 
-    def __repr__(self) -> str:
-        return short_repr(self)
 
-
+@with_short_repr
 class Guarantee(NamedTuple):
     """The bounds of Scott's Theorem 14, which hold simultaneously with probability at least ``1 - delta0 - delta1``."""
 
@@ -83,9 +82,6 @@ class Guarantee(NamedTuple):
     """(max_leaves,): entry k - 1 bounds the true miss rate minus that of the best tree of k leaves whose true
     false-alarm rate is at most ``alpha``. It holds with the constants of the theorem, ``tolerance = strength = 1``.
     Empty for "adaptive", for which no such theorem is known."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
 
 def neyman_pearson_tree(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.checks import check_count
-from ..core.texts import short_repr
+from ..core.texts import with_short_repr
 from ..files.calls import Call
 from ..files.encoding import register_class
 from ..model import TreeModel
@@ -61,15 +61,13 @@ class DrawsInFile(NamedTuple):
     caveat: str | None = None
 
 
+@with_short_repr
 @register_class
 class Course(NamedTuple):
     """Course of a run: what was asked and tuned, and the chains at rest, from which `resume` continues.
 
     A checkpoint has one too, with the number of draws that each chain has so far.
     """
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     request: Any  # `mcmc.run.records.Request`, the arguments of the run
     tuned: Any  # `mcmc.run.records.Tuned`: kernel, density and graphs that the chains use since tuning

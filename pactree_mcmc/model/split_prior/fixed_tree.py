@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.checks import LARGEST_BELOW_ONE, check_choice, check_count, check_number, read_array, read_labels
 from ...core.compile.jit import jit
-from ...core.texts import short_repr
+from ...core.texts import with_short_repr
 from ...files.encoding import register_class
 from ...table.coding import AnyScale, Scale, nominal_scale, scale_from_cuts
 from ...table.columns import Columns, describe_columns
@@ -546,6 +546,7 @@ def column_ranges(x: np.ndarray) -> np.ndarray:
     return np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
 
 
+@with_short_repr
 class Contexts(NamedTuple):
     """A sequence as a table: each row has a symbol as its label and the symbols before it as features."""
 
@@ -553,9 +554,6 @@ class Contexts(NamedTuple):
     """(n - depth, depth): column r holds the symbol r + 1 places back."""
     y: np.ndarray
     """(n - depth,): the symbol itself."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
 
 def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
