@@ -18,16 +18,14 @@ from .core.bits import goes_left
 from .core.checks import Seed, check_choice, check_count, check_flag, check_number
 from .core.compile.jit import jit, pack
 from .core.portable import exp as exp_of
-from .core.sending import with_model_sent_once
 from .core.special import log_mean
 from .core.texts import warn
 from .mcmc.chain.chain import Chain
 from .mcmc.chain.draw_store import first_draws, log_prior_of, trim_draws
 from .mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
-from .mcmc.chain.stopped import name_cell_in_errors
 from .mcmc.edits.grow import accept_growth, attach_children
 from .mcmc.kernel import Kernel, check_even_splits, read_kernel
-from .mcmc.run.loop import n_cores
+from .mcmc.run.loop import n_cores, name_cell_in_errors, with_model_sent_once
 from .mcmc.sampling import chain_seeds, check_executor, check_reachable
 from .mcmc.state.lists import is_leaf
 from .mcmc.state.random import flip

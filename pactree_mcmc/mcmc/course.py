@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.sending import with_model_sent_once
 from ..core.texts import warn
 from ..files.calls import Call
 from ..files.store import write_parts
@@ -33,9 +32,8 @@ from ..posterior.evidence import Tempering, join_ladder_reports, prior_mass
 from ..posterior.sampled import SampledPosterior
 from ..tree.coded import Saved
 from .chain.draw_store import first_draws, join_draws, pad_draws, select_draws
-from .chain.stopped import name_cell_in_errors
 from .chain.tempering import LadderReport, read_ladder
-from .run.loop import TUNING_FRACTION, advance, errors_by_chain, slices
+from .run.loop import TUNING_FRACTION, advance, errors_by_chain, name_cell_in_errors, slices, with_model_sent_once
 from .run.records import MAX_RELATIVE_LENGTH, Request, Stretch, Tuned
 from .run.run import Run, Verdict
 from .run.run_chain import RunChain, draw, measure, tune

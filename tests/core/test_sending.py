@@ -6,7 +6,7 @@ from concurrent.futures import Executor, Future
 import pytest
 
 from pactree_mcmc import TreeModel
-from pactree_mcmc.core import sending as module
+from pactree_mcmc.mcmc.run import loop as module
 from tests.problems.runs import assert_same, draw
 
 

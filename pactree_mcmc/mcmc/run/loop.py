@@ -1,16 +1,29 @@
-"""The loop that advances the chains of a run: all that knows executors, threads, interruption and the clock."""
+"""The loop that advances the chains of a run: all that knows executors, threads, interruption and the clock.
+
+Tasks of an executor are sent with the model, on a Dask cluster once for all tasks of a run. An error that stops a chain
+names the cell whose score is not finite.
+"""
 
 from __future__ import annotations
 
 import math
 import os
+import pickle
+import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any
 
-from ...model.model import NotFinite
-from ..chain.stopped import name_cell_in_errors
+import numpy as np
+
+from ...model import TreeModel
+from ...model.leaf.compiled import leaf_score
+from ...model.model import NotFinite, PathSplit, not_finite
+from ..state.records import NONE
+from ..state.tree import ChainState
 from .records import Request, Tuned
 from .run import Run, Stop
 from .run_chain import RunChain
@@ -156,3 +169,109 @@ def errors_by_chain(lost_chains: Mapping[int, Exception]) -> str:
 def n_cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def with_model_sent_once(executor: Executor | None, model: Any) -> Executor | None:
+    """Return a `ModelOnceExecutor` if the executor is one of Dask, otherwise the executor itself (None stays None)."""
+    client = _client_of(executor)
+    return executor if client is None else ModelOnceExecutor(executor, client, model)
+
+
+class ModelOnceExecutor(Executor):
+    """Executor of a Dask client that sends the model to the workers before the first task, and then not again."""
+
+    # every argument that has the model, a NamedTuple with the field ``model``, is sent without it
+    def __init__(self, executor: Executor, client: Any, model: Any) -> None:
+        self.executor, self.client, self.model = executor, client, model
+        self._sent: Any = None
+
+    def submit(self, task: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        """Submit ``task`` and return its future. Arguments that have the model are sent without it."""
+        light = [_replace_model(arg, None) for arg in args]
+        # Dask names pure tasks by a hash of their arguments
+        return self.executor.submit(run_with_model, self._sent_model(), task, *light, pure=False, **kwargs)
+
+    def _sent_model(self) -> Any:
+        """Return the reference to the model on the workers, and send the model at the first call."""
+        # the model is the result of a task, whose argument the scheduler keeps: Dask can make it again if all workers
+        # that had it are gone, which it cannot do with scattered data
+        if self._sent is None:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sending large graph")
+                self._sent = self.client.submit(pickle.loads, pickle.dumps(self.model, 5), pure=False)
+            # Dask runs tasks on workers that have their arguments
+            self.client.replicate(self._sent)
+        return self._sent
+
+
+def run_with_model(model: Any, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return task(*(_replace_model(arg, model) for arg in args), **kwargs)
+
+
+def _replace_model(argument: Any, model: Any) -> Any:
+    """Return a NamedTuple with ``model`` in its field of that name. Return others as they are."""
+    return argument._replace(model=model) if "model" in getattr(argument, "_fields", ()) else argument
+
+
+def _client_of(executor: Any) -> Any:
+    """Return the client of an executor of Dask, or None for any other executor."""
+    # an executor of Dask exists only if its module has been imported
+    module = sys.modules.get("distributed.cfexecutor")
+    return executor._client if module is not None and isinstance(executor, module.ClientExecutor) else None
+
+
+@contextmanager
+def name_cell_in_errors(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
+    """Run the ``with`` block. If the score of a cell of a chain is not finite, raise an error that names the cell."""
+    try:
+        yield
+    except FloatingPointError as error:
+        existing = list(chains)
+        for chain in existing:
+            cell_error = _error_of_chain(model, chain)
+            if cell_error is not None:
+                raise cell_error from error
+        root = model.root_cell()
+        stats = root.stats(model.leaf.n_stats(model.target))
+        what, score = "a cell", float(leaf_score(model.lowered.leaf, stats[None], 0))
+        if existing or np.isfinite(score):
+            # the score is not a sum over cells
+            what, score = "a tree, whose cells are all finite,", model.leaf.log_tree_score(stats[None], model.target)
+        raise not_finite(model, [], what, root.n_rows, stats, score) from error
+
+
+def _error_of_chain(model: TreeModel, chain: Any) -> NotFinite | None:
+    """Return the error about the cell that stopped this chain, or None if no cell did."""
+    state = chain.state
+    node, is_side = int(state.scratch.failed_node[0]), bool(state.scratch.failed_node[1])
+    if not 0 <= node < len(state.node):
+        return None
+    here = state.node[node]
+    if not np.isfinite(here.score + here.guess):
+        return not_finite(model, _splits_above(state, node), "a cell", here.rows, state.stats[node], here.score)
+    scan, informed = state.scratch.scan, state.scratch.informed
+    if is_side and not np.isfinite(informed.score).all():
+        i, what = int(np.argmin(np.isfinite(informed.score))), "a leaf below another split of a node"
+        rows, stats, score = int(informed.failed_rows[0]), informed.sums[i], float(informed.score[i])
+        return not_finite(model, _splits_above(state, node), what, rows, stats, score)
+    if is_side and np.isnan(scan.gain).any():
+        split = int(np.argmax(np.isnan(scan.gain)))
+        scores = [float(leaf_score(chain.lowered.proposal_leaf, side, split)) for side in (scan.left, scan.right)]
+        rows = int(scan.rows_left[split])
+        path = _splits_above(state, node)
+        if not np.isfinite(scores[0]):
+            return not_finite(model, path, "the left side of a possible split", rows, scan.left[split], scores[0])
+        rows = int(here.rows) - rows
+        return not_finite(model, path, "the right side of a possible split", rows, scan.right[split], scores[1])
+    return None
+
+
+def _splits_above(state: ChainState, node: int) -> list[PathSplit]:
+    """Return the splits on the path from the root to a node, each with the side of the path."""
+    out: list[PathSplit] = []
+    while (number := int(state.node[node].parent)) != NONE:
+        parent = state.node[number]
+        is_left = int(parent.left) == node
+        out.append(PathSplit(int(parent.feature), int(parent.cut), int(parent.upper), int(parent.categories), is_left))
+        node = number
+    return out[::-1]

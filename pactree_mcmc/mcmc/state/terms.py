@@ -32,7 +32,7 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
 @jit
 def raise_not_finite(state: ChainState, node: int, below: bool) -> None:
     """Raise FloatingPointError, since the score of a node, or with `below` of one side of a split, is not finite."""
-    # both arguments are stored: `chain.stopped` names the cell
+    # both arguments are stored: `run.loop` names the cell
     state.scratch.failed_node[0], state.scratch.failed_node[1] = node, below
     raise FloatingPointError("the score of a cell is not finite")
 
