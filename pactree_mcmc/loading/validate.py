@@ -27,9 +27,10 @@ from ..mcmc.state.records import (
     N_PIECES,
     N_PRUNABLE,
     NONE,
+    ChainState,
     Graph,
+    axis_sizes,
 )
-from ..mcmc.state.tree import ChainState, axis_sizes
 from ..model import FixedTree, GridCuts, LocalCuts, Lowered, TreeModel
 from ..model.leaf.base import Leaf, Target
 from ..model.leaf.custom import LeafOutline

@@ -15,10 +15,20 @@ from ...model.split_prior.base import parts_rows
 from ..edits.grow import box_hash_term, grow_by_split, init_leaf
 from ..kernel import Kernel
 from ..state.lists import list_growable
-from ..state.records import N_FREE, N_NODES, N_VISITED_ROWS, NONE, TREE_CHANGED, Graph, new_graph
+from ..state.records import (
+    N_FREE,
+    N_NODES,
+    N_VISITED_ROWS,
+    NONE,
+    TREE_CHANGED,
+    ChainState,
+    Graph,
+    new_graph,
+    new_state,
+    with_node_capacity,
+)
 from ..state.splits import is_splittable
 from ..state.terms import redraw_noise, score_node, update_noise_guess
-from ..state.tree import ChainState, new_state, with_node_capacity
 from .draw_store import DRAW_COUNT, NODE_COUNT, new_saved, save_draw, with_more_nodes
 
 FIRST_NODES = 64

@@ -11,9 +11,8 @@ from ...model import Lowered
 from ...model.leaf.base import SHARED_NORMAL
 from ...tree.coded import CODED_NODE, SAVED_TREE, Saved, bytes_view
 from ..state.lists import is_leaf
-from ..state.records import NONE, TREE_CHANGED
+from ..state.records import NONE, TREE_CHANGED, ChainState
 from ..state.terms import next_node, raise_not_finite, subtree_log_prior, tree_log_score
-from ..state.tree import ChainState
 
 DRAW_COUNT, TREE_COUNT, NODE_COUNT = range(3)
 """Indices of the entries of `Saved.used`: numbers of draws, of distinct successive trees and of their nodes."""

@@ -16,9 +16,8 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import follows_design, halves_box, has_empty_sides, least_rows, parts_box, parts_rows
 from ..state.random import flip, pick, pick_subset
-from ..state.records import NONE
+from ..state.records import NONE, ChainState
 from ..state.splits import Split, box_range, fixed_split, log_rule_of, neighbouring_codes
-from ..state.tree import ChainState
 
 MIDPOINT = -2  # cut in the raw form of a split in the middle of a box
 LOG_2 = log(2.0)

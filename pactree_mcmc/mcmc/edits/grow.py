@@ -22,10 +22,9 @@ from ..state.lists import (
     unlist_internal,
     unlist_prunable,
 )
-from ..state.records import N_FREE, N_NODES, N_PRUNABLE, N_VISITED_ROWS, NONE, TREE_CHANGED
+from ..state.records import N_FREE, N_NODES, N_PRUNABLE, N_VISITED_ROWS, NONE, TREE_CHANGED, ChainState
 from ..state.splits import Split, absent_categories, is_splittable
 from ..state.terms import next_node, node_log_split, node_log_stop, score_node
-from ..state.tree import ChainState
 from .carry_over import fit_split
 from .proposal import GROW, PRUNE, Proposal
 

@@ -17,9 +17,8 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import parts_box, parts_rows
 from ..state.lists import is_leaf
-from ..state.records import NONE
+from ..state.records import NONE, ChainState
 from ..state.terms import count_internal
-from ..state.tree import ChainState
 from .carry_over import cell_categories, code_range
 from .replace_subtree import plan_copy, plan_node
 

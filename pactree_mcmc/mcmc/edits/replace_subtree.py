@@ -18,9 +18,8 @@ from ..state.lists import (
     unlist_internal,
     unlist_prunable,
 )
-from ..state.records import N_FREE, N_NODES, NONE, TREE_CHANGED
+from ..state.records import N_FREE, N_NODES, NONE, TREE_CHANGED, ChainState
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
-from ..state.tree import ChainState
 from .carry_over import draw_raw, fit_split, undivided_side
 from .grow import attach_children, init_leaf, set_default_side
 from .proposal import REPLACE, Proposal

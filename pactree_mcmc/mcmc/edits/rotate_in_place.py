@@ -12,10 +12,9 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import has_free_cuts, is_weighted, parts_box
 from ..state.lists import is_leaf, list_growable, relist_prunable, unlist_growable
-from ..state.records import NONE, TREE_CHANGED
+from ..state.records import NONE, TREE_CHANGED, ChainState
 from ..state.splits import is_splittable, log_rule_of
 from ..state.terms import next_node, node_log_stop, score_node
-from ..state.tree import ChainState
 from .grow import box_hash_term, set_default_side
 
 

@@ -31,8 +31,7 @@ from ..edits.proposal import GROW, KEEP_CHANGE, NOTHING, PRUNE, REFUSED, REPLACE
 from ..edits.replace_subtree import drop_subtree, has_room, insert_subtree
 from ..edits.rotate_in_place import rotate_in_place, update_lists_of_rotation
 from ..state.random import flip_log
-from ..state.records import N_FREE, SCRATCH_NAMES
-from ..state.tree import ACCEPTED, PROPOSED, ChainState
+from ..state.records import ACCEPTED, N_FREE, PROPOSED, SCRATCH_NAMES, ChainState
 
 N_COUNTS = 0
 """Number of counts of a user's move, in its loop (`compile_loop`). 0 turns the check of ``which`` off."""

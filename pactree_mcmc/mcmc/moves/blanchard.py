@@ -20,10 +20,9 @@ from ..edits.grow import attach_children, growth, pruning
 from ..edits.proposal import Proposal, nothing
 from ..state.lists import is_leaf, sibling
 from ..state.random import flip
-from ..state.records import NONE
+from ..state.records import NONE, ChainState
 from ..state.splits import draw_split
 from ..state.terms import log_stop, prior_index
-from ..state.tree import ChainState
 from .base import Move
 from .grow_prune import GROW_COUNT, PRUNE_COUNT
 

@@ -19,10 +19,9 @@ from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
-from ..state.records import N_INTERNAL, NONE
+from ..state.records import N_INTERNAL, NONE, ChainState
 from ..state.splits import box_range, collect_codes, draw_split
 from ..state.terms import next_node
-from ..state.tree import ChainState
 from .base import Move
 
 MAX_SHIFT = 6

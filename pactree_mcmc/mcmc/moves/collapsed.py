@@ -21,9 +21,8 @@ from ...model.split_prior.base import follows_design
 from ..edits.grow import attach_children, growth, pruning, split_gain
 from ..edits.proposal import Proposal, nothing, refused
 from ..state.random import flip, flip_log, pick
-from ..state.records import N_GROWABLE, N_PRUNABLE
+from ..state.records import N_GROWABLE, N_PRUNABLE, ChainState
 from ..state.terms import log_stop, node_log_stop, prior_index
-from ..state.tree import ChainState
 from ..sums.split_sums import draw_scanned, is_candidate, scan
 from .base import Move
 from .grow_prune import (

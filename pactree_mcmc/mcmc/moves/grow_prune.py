@@ -20,9 +20,8 @@ from ..edits.grow import attach_children, growth, pruning
 from ..edits.proposal import Proposal, nothing
 from ..state.lists import is_leaf, sibling
 from ..state.random import flip, pick
-from ..state.records import N_GROWABLE, N_PRUNABLE, NONE
+from ..state.records import N_GROWABLE, N_PRUNABLE, NONE, ChainState
 from ..state.splits import draw_split
-from ..state.tree import ChainState
 from .base import Move
 
 GROW_COUNT, PRUNE_COUNT = range(2)

@@ -33,10 +33,9 @@ from ..edits.carry_over import MIDPOINT, cell_categories
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, drop_subtree, make_plan_raw, plan_copy, plan_node, replacement
 from ..state.random import pick, pick_weighted
-from ..state.records import MAX_INFORMED_LEAVES, N_INTERNAL, N_VISITED_ROWS, NONE
+from ..state.records import MAX_INFORMED_LEAVES, N_INTERNAL, N_VISITED_ROWS, NONE, ChainState
 from ..state.splits import box_range, collect_codes, fill_cut_weights, fill_feature_weights, split_mass
 from ..state.terms import raise_not_finite, subtree_log_score
-from ..state.tree import ChainState
 from .base import Move
 from .change import log_raw_forms_below
 

@@ -20,9 +20,8 @@ from ...model import Lowered
 from ..edits.grow import attach_children, prune_all, restore_saved_tree
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import MAX_DRAWN_INTERNAL, begin, drop_subtree, has_room, replacement
-from ..state.records import NONE
+from ..state.records import NONE, ChainState
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
-from ..state.tree import ChainState
 from ..whole.density.density import pick_cell
 from ..whole.density.graph import add_tree, draw_decision, is_drawable, log_density
 from .base import Move

@@ -26,10 +26,9 @@ from ..edits.proposal import Proposal, made, nothing, refused
 from ..edits.rotate_in_place import log_split_factor, move_node_down, relist_growable
 from ..state.lists import relist_prunable
 from ..state.random import pick, pick_weighted
-from ..state.records import MAX_RESHAPED_PIECES, N_FREE, N_INTERNAL, NONE, TREE_CHANGED
+from ..state.records import MAX_RESHAPED_PIECES, N_FREE, N_INTERNAL, NONE, TREE_CHANGED, ChainState
 from ..state.splits import log_rule_of
 from ..state.terms import next_node, score_node
-from ..state.tree import ChainState
 from .base import Move
 
 MAX_RESHAPE_VALUES = 200_000

@@ -42,10 +42,9 @@ from ..edits.replace_subtree import begin, build, plan_copy, plan_node, replacem
 from ..edits.rotate_in_place import can_rotate_in_place, rotate_in_place
 from ..state.lists import sibling
 from ..state.random import flip, pick, pick_subset
-from ..state.records import N_INTERNAL, NONE
+from ..state.records import N_INTERNAL, NONE, ChainState
 from ..state.splits import collect_codes_between
 from ..state.terms import count_internal, next_node
-from ..state.tree import ChainState
 from .base import Move
 from .swap import pick_internal_child
 

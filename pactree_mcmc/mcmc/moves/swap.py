@@ -14,8 +14,7 @@ from ..edits.carry_over import log_raw_forms, raw_forms
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, make_plan_raw, plan_copy, replacement
 from ..state.random import pick
-from ..state.records import N_INTERNAL, NONE
-from ..state.tree import ChainState
+from ..state.records import N_INTERNAL, NONE, ChainState
 from .base import Move
 from .change import log_raw_forms_below
 

@@ -22,8 +22,7 @@ import numpy as np
 from ...model import TreeModel
 from ...model.leaf.compiled import leaf_score
 from ...model.model import NotFinite, PathSplit, not_finite
-from ..state.records import NONE
-from ..state.tree import ChainState
+from ..state.records import NONE, ChainState
 from .records import Request, Tuned
 from .run import Run, Stop
 from .run_chain import RunChain

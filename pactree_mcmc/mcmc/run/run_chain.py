@@ -18,8 +18,7 @@ from ..chain.rest import Rest, Rungs, generator_from, generator_state, restore, 
 from ..chain.start import is_grown_start, move_to_start
 from ..chain.tempering import Ladder, read_ladder
 from ..kernel import PROPOSAL_ROWS
-from ..state.records import N_NODES, N_VISITED_ROWS, TREE_CHANGED
-from ..state.tree import ACCEPTED, PROPOSED
+from ..state.records import ACCEPTED, N_NODES, N_VISITED_ROWS, PROPOSED, TREE_CHANGED
 from .compiled import compile_for_chain
 from .records import Request, Tuned
 

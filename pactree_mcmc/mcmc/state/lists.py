@@ -5,8 +5,7 @@ first records of ``state.node``, and each node stores its place in the list, so 
 """
 
 from ...core.compile.jit import jit
-from .records import N_GROWABLE, N_INTERNAL, N_PRUNABLE, NONE
-from .tree import ChainState
+from .records import N_GROWABLE, N_INTERNAL, N_PRUNABLE, NONE, ChainState
 
 
 @jit

@@ -31,8 +31,7 @@ from ...model.split_prior.base import (
     weight_between_codes,
 )
 from .random import pick, pick_weighted
-from .records import NONE, STORED_VERSION
-from .tree import ChainState
+from .records import NONE, STORED_VERSION, ChainState
 
 
 @jit

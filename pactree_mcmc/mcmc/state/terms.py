@@ -13,8 +13,7 @@ from ...model.leaf.base import SHARED_NORMAL
 from ...model.leaf.compiled import leaf_score
 from ...model.leaf.normal import squares_about_mean
 from .lists import is_leaf
-from .records import NONE, STORED_VERSION
-from .tree import ChainState
+from .records import NONE, STORED_VERSION, ChainState
 
 
 @jit

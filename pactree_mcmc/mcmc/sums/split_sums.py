@@ -41,7 +41,7 @@ from ...model.split_prior.base import (
 )
 from ..edits.carry_over import cell_categories
 from ..state.random import pick, pick_weighted
-from ..state.records import MAX_PARTITIONED_CATEGORIES, N_VISITED_ROWS, STORED_VERSION
+from ..state.records import MAX_PARTITIONED_CATEGORIES, N_VISITED_ROWS, STORED_VERSION, ChainState
 from ..state.splits import (
     Split,
     box_range,
@@ -57,7 +57,6 @@ from ..state.splits import (
     split_mass_of_codes,
 )
 from ..state.terms import node_log_split, node_log_stop, raise_not_finite
-from ..state.tree import ChainState
 
 ROWS_PER_CODE = 10  # cost of a code of a feature in a cell, beside the rows of the cell, in rows
 

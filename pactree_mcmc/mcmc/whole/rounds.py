@@ -15,8 +15,7 @@ from ..kernel import PROPOSAL_ROWS, Kernel
 from ..run.loop import ROUNDS_FRACTION, advance
 from ..run.records import DEFAULT_WORK, Request, Tuned
 from ..run.run import Run
-from ..state.records import N_PIECES, Graph, new_graph
-from ..state.tree import initial_density
+from ..state.records import N_PIECES, Graph, initial_density, new_graph
 from ..sums.split_sums import ROWS_PER_CODE
 from .density.density import MAX_REDRAWN_VALUES
 from .density.fit import Decisions, fit_density, join_decisions

@@ -18,8 +18,7 @@ from pactree_mcmc.mcmc.moves.learned import add_saved_trees
 from pactree_mcmc.mcmc.run.records import Stretch, Tuned
 from pactree_mcmc.mcmc.run.run import Run
 from pactree_mcmc.mcmc.run.run_chain import RunChain, draw, tune
-from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, new_graph
-from pactree_mcmc.mcmc.state.tree import initial_density
+from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, initial_density, new_graph
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole import tasks as _tasks
 from pactree_mcmc.mcmc.whole.density.graph import MIN_FREE_ENTRIES, add_tree, is_drawable

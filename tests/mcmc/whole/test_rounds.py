@@ -10,8 +10,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import Kernel
 from pactree_mcmc.mcmc.run import loop as _loop
-from pactree_mcmc.mcmc.state.records import N_PIECES
-from pactree_mcmc.mcmc.state.tree import initial_density
+from pactree_mcmc.mcmc.state.records import N_PIECES, initial_density
 from tests.mcmc.run.test_executors import SPAWN, AtOnce
 from tests.mcmc.run.test_interruption import HangingExecutor
 from tests.problems.runs import MODELS, assert_equal, assert_same, course_of, draw, made_in

@@ -7,8 +7,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain, set_density
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE, new_graph
-from pactree_mcmc.mcmc.state.tree import initial_density
+from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE, initial_density, new_graph
 from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
 from pactree_mcmc.mcmc.whole.tasks import sample_independent, set_growing
 

@@ -25,10 +25,9 @@ from ....model import Lowered
 from ....model.split_prior.base import follows_design
 from ...state.lists import is_leaf
 from ...state.random import pick, pick_weighted
-from ...state.records import N_CELL_TERMS, NONE, STORED_VERSION
+from ...state.records import MIN_TOP_DEPTHS, N_CELL_TERMS, NONE, STORED_VERSION, ChainState
 from ...state.splits import Split, fixed_split, n_splits_of_codes
 from ...state.terms import node_log_split, node_log_stop
-from ...state.tree import MIN_TOP_DEPTHS, ChainState
 from ...sums.split_sums import feature_weight, fill_bins, sum_or_draw_splits, write_split
 from .terms import (
     GAIN,

@@ -17,9 +17,16 @@ from ....core.portable import round_fitted
 from ....core.special import exp_sum
 from ....model.split_prior.base import follows_design
 from ...state.lists import is_leaf
-from ...state.records import MAX_SAMPLED_SPLITS, N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS, NONE
+from ...state.records import (
+    MAX_SAMPLED_SPLITS,
+    MIN_TOP_DEPTHS,
+    N_CELL_TERMS,
+    N_DEPTH_CLASSES,
+    N_SPLIT_TERMS,
+    NONE,
+    initial_density,
+)
 from ...state.terms import next_node
-from ...state.tree import MIN_TOP_DEPTHS, initial_density
 from ...sums.split_sums import is_candidate
 from .density import evaluate_cell
 from .systematic import sample_splits

@@ -32,10 +32,9 @@ from ...edits.carry_over import cell_categories
 from ...edits.replace_subtree import MAX_DRAWN_INTERNAL
 from ...state.lists import is_leaf
 from ...state.random import flip
-from ...state.records import IS_GROWING, N_LINKS, N_PIECES, NONE, Graph, new_graph
+from ...state.records import IS_GROWING, N_LINKS, N_PIECES, NONE, ChainState, Graph, new_graph
 from ...state.splits import Split
 from ...state.terms import next_node, node_log_split, node_log_stop
-from ...state.tree import ChainState
 from ...sums.split_sums import is_candidate
 from .density import draw_guided_split, evaluate_cell, log_split_probability
 

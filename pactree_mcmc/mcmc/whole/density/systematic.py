@@ -12,9 +12,8 @@ from ....core.compile.jit import jit
 from ....model import Lowered
 from ....model.split_prior.base import halves_box, parts_box
 from ...edits.carry_over import cell_categories
-from ...state.records import MAX_PARTITIONED_CATEGORIES, MAX_SAMPLED_SPLITS, N_SPLIT_TERMS, NONE
+from ...state.records import MAX_PARTITIONED_CATEGORIES, MAX_SAMPLED_SPLITS, N_SPLIT_TERMS, NONE, ChainState
 from ...state.splits import box_range, n_splits_of_codes
-from ...state.tree import ChainState
 from ...sums.split_sums import fill_bins, prefix_number
 from .density import evaluate_cell_and_splits, split_probability
 from .terms import LEARNED, evaluate_splits

@@ -15,8 +15,7 @@ from ....model import Lowered
 from ....model.leaf.base import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
 from ....model.leaf.normal import squares_about_mean
 from ....model.split_prior.base import least_rows, parts_box
-from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS, Density
-from ...state.tree import ChainState
+from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS, ChainState, Density
 from ...sums.split_sums import empty_sided_splits, gains_into
 
 # rows of the scratch arrays ``density.exponent`` and ``density.log_sum``: gain in score of a split, and its logit b . f

@@ -79,7 +79,7 @@ def chain_with_two_trees():
     package = plain_package().package
     model = model_of(package)
     chain = with_room(model, room=1500, nodes=ROOM)
-    chain.state.density[...] = module("state.tree").initial_density()
+    chain.state.density[...] = module("state.records").initial_density()
     for tree in (parity_tree(package), package.Tree([POOR, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])):
         load(model, chain, tree)
         with np.errstate(over="ignore"):

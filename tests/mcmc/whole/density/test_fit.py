@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS
-from pactree_mcmc.mcmc.state.tree import initial_density
+from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS, initial_density
 from pactree_mcmc.mcmc.whole.density.fit import Decisions, conditional_logit_loss, fit_density, join_decisions
 
 TRUE = np.array([1.5, -0.7, 0.4, 0.0, -1.0, 0.6])

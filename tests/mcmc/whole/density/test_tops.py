@@ -5,8 +5,7 @@ balance whatever it says.
 import numpy as np
 import pytest
 
-from pactree_mcmc.mcmc.state.records import N_INTERNAL
-from pactree_mcmc.mcmc.state.tree import MIN_TOP_DEPTHS, initial_density
+from pactree_mcmc.mcmc.state.records import MIN_TOP_DEPTHS, N_INTERNAL, initial_density
 from pactree_mcmc.mcmc.whole.density.fit import fit_density, mean_depth
 from pactree_mcmc.mcmc.whole.density.terms import ROWS_TERM
 from pactree_mcmc.testing.spaces import plain_package
