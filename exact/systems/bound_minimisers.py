@@ -44,9 +44,8 @@ from pactree_mcmc.core.checks import (
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.texts import with_short_repr
 from pactree_mcmc.model import ChipmanPrior, DirichletMultinomial, DyadicCuts, FixedTree, GridCuts, TreeModel
-from pactree_mcmc.table.columns import describe_columns
+from pactree_mcmc.table.columns import category_codes, describe_columns, refuse_missing, sorted_unique
 from pactree_mcmc.table.reader import Table, is_frame
-from pactree_mcmc.table.values import category_codes, refuse_missing, sorted_unique
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 

@@ -25,8 +25,8 @@ from ..core.checks import (
 )
 from ..core.compile.jit import jit
 from ..core.texts import with_short_repr
+from ..table.columns import refuse_missing
 from ..table.reader import Table
-from ..table.values import refuse_missing
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .bound import Bound, check_delta, documented

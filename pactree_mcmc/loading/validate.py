@@ -39,8 +39,7 @@ from ..model.rows import Units, number_target, sum_units
 from ..model.split_prior.base import MAX_LEVELS, SplitPrior, SplitsOutline
 from ..posterior.draws import Course
 from ..table.coding import DyadicScale, Scale
-from ..table.columns import Columns
-from ..table.values import MAX_CATEGORIES, labels_of
+from ..table.columns import MAX_CATEGORIES, Columns, labels_of
 from ..table.words import is_kind
 from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees

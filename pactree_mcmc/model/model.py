@@ -18,9 +18,8 @@ from ..core.checks import Seed, check_flag, is_integer, names_rows, read_generat
 from ..files.encoding import register_class
 from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
-from ..table.columns import Columns, describe_columns
+from ..table.columns import MAX_CATEGORIES, CategoryGroup, Columns, describe_columns
 from ..table.reader import Table
-from ..table.values import MAX_CATEGORIES, CategoryGroup
 from ..table.words import (
     DATES,
     SHORT_DIGITS,

@@ -17,9 +17,8 @@ from ..core.compile.jit import jit
 from ..core.portable import weighted_sum
 from ..core.texts import warn
 from ..files.encoding import register_class
-from ..table.columns import Columns
+from ..table.columns import Columns, refuse_missing, refuse_nul
 from ..table.reader import Table, is_frame
-from ..table.values import refuse_missing, refuse_nul
 from .leaf.base import Leaf, Target
 from .leaf.classes import DirichletMultinomial
 from .leaf.normal import NormalInverseGamma

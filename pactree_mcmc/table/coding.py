@@ -18,9 +18,8 @@ import numpy as np
 
 from ..core.compile.jit import jit
 from ..files.encoding import register_class
-from .columns import Columns
+from .columns import Columns, category_codes, nominal_labels
 from .reader import Table
-from .values import category_codes, nominal_labels
 from .words import shortest_between
 
 MANY_ROWS = 500_000  # number of rows from which codes may have one byte

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ..core.checks import refuse_inexact, refuse_long_range, repr_of
+from .columns import exact_array, refuse_missing
 from .reader import Table
-from .values import exact_array, refuse_missing
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:

@@ -25,8 +25,7 @@ import numpy as np
 from ..core.checks import check_count, check_type, read_array, read_matrix, read_numbers, repr_of, set_field
 from ..files.encoding import register_class
 from ..table.coding import LARGEST_FLOAT
-from ..table.columns import Columns, columns_of_estimator
-from ..table.values import MAX_CATEGORIES
+from ..table.columns import MAX_CATEGORIES, Columns, columns_of_estimator
 from ..table.words import (
     NUMBER,
     SHORT_DIGITS,

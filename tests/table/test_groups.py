@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pactree_mcmc as pt
-from pactree_mcmc.table.values import CategoryGroup, group_categories, labels_of
+from pactree_mcmc.table.columns import CategoryGroup, group_categories, labels_of
 
 JOINED = "ignore:column .* categories:UserWarning"
 

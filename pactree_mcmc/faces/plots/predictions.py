@@ -23,7 +23,7 @@ from ...posterior.rows.predictions import std_over_trees
 from ...posterior.rows.survival import Survival
 from ...posterior.sampled import posterior_from_trees
 from ...posterior.trees.distances import evenly_spaced_integers, typical_values
-from ...table.values import category_codes
+from ...table.columns import category_codes
 from ...table.words import DURATION, NUMBER, TRUTH, count_text, shortened, value_text
 from ...tree.tree import Tree, match_columns
 from . import style

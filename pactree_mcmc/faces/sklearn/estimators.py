@@ -49,9 +49,9 @@ from ...posterior.rows.predictions import (
 from ...posterior.sampled import SampledPosterior, values_se
 from ...posterior.trees.distances import evenly_spaced_integers, weighted_quantile, weights_of_rows
 from ...posterior.trees.features import fractions
+from ...table.columns import refuse_missing
 from ...table.reader import Table, as_frame, holds_categories, is_frame
 from ...table.validation import read_column, read_data
-from ...table.values import refuse_missing
 from ..model_choice import solve_if_small
 from . import parts
 from .parts import (

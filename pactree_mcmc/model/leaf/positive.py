@@ -21,7 +21,7 @@ from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import register_class
 from ...table.coding import LARGEST_FLOAT
-from ...table.values import is_missing
+from ...table.columns import is_missing
 from ...table.words import count_text, rounded_text, rounded_texts
 from .base import MIN_VARIANCE, Leaf, Target, Theta, check_positive, refuse_rows
 from .counts import ExposedLeaf

@@ -16,9 +16,8 @@ from ...core.compile.jit import jit
 from ...core.texts import with_short_repr
 from ...files.encoding import register_class
 from ...table.coding import AnyScale, Scale, nominal_scale, scale_from_cuts
-from ...table.columns import Columns, describe_columns
+from ...table.columns import Columns, describe_columns, ordered_values
 from ...table.reader import Table
-from ...table.values import ordered_values
 from ...tree.arrays import LEAF, depths_without_joint
 from ...tree.tree import Tree, check_tree, match_columns
 from ..rows import PlainCell, PlainSplit
