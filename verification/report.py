@@ -11,7 +11,8 @@ simulated, how often a check would fail by chance, and which command repeats it.
 answers with the sampler, and has planted errors that must be noticed. The page is written by `python
 verification/run.py`, which ends with status 1 when a check fails or a planted error passes; `python verification/run.py
 --quick` is the same, smaller. With the name of a part only that part is run, and its section replaced. Seeds are fixed:
-a part repeats its numbers and pictures until a release changes the draws; seconds are those of the machine.
+a part repeats its numbers and pictures until a release changes the draws; seconds are those of the machine. A part
+is of the code of its day: moves that have gone since may occur in it.
 
 The false-alarm rate of a part is the probability that at least one of its checks fails although everything is right,
 shared out equally among the checks (Bonferroni)."""

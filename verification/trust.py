@@ -26,18 +26,17 @@ FOUND = ROOT / "docs" / "verification"
 PARTS = ("calibration", "joint", "prior", "evidence", "distances")
 
 FOLDERS = {
-    "mcmc": "The sampler: transition matrices of moves, planted errors, states, runs, executors, checkpoints",
-    "exact": "The exact engine against enumeration of all trees",
-    "reference": "The plain enumerations themselves",
+    **dict.fromkeys(
+        ("mcmc", "smc"),
+        "The sampler: transition matrices of moves, planted errors, states, runs, executors, checkpoints",
+    ),
+    **dict.fromkeys(("exact", "reference"), "The exact engine against enumeration of all trees"),
     "model": "Models: priors, leaf scores, numerics against arbitrary precision",
-    "table": "Tables: columns, categories, coding",
-    "tree": "Trees",
+    **dict.fromkeys(("table", "tree"), "Tables and trees: columns, categories, coding"),
     "core": "Compiled code and its cache",
     "posterior": "Posteriors: answers and diagnostics",
     "certificates": "Certificates: coverage, enumeration, published values",
-    "smc": "The progressive mixture by Monte Carlo",
-    "files": "Saved files",
-    "loading": "Damaged and forged files",
+    **dict.fromkeys(("files", "loading"), "Files: saved, damaged and forged"),
     "faces": "Estimators, plots, report",
     "testing": "Checks for users' moves, leaves and split priors",
     "whole": "Pinned draws, published values, invariances, faults, hostile input",
