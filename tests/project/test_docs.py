@@ -70,10 +70,25 @@ def test_pages_show_the_pictures_that_they_save():
             assert f"]({path.stem}/{name})" in text, path.name
 
 
+def sections_of(path):
+    """Return the anchors of a page's sections."""
+    titles = re.findall(r"(?m)^#+ (.*)$", re.sub(r"(?ms)^```.*?^```", "", path.read_text()))
+    return [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
 def test_links_between_pages_lead_somewhere():
+    for path in [*PAGES, *(ROOT / "docs" / "develop").glob("*.md")]:
+        text = " ".join(path.read_text().split("\n"))
+        for target, anchor in re.findall(r"\]\(([^)#:\s]*\.md)?(?:#([\w-]+))?\)", text):
+            page = path.parent / target if target else path
+            assert page.exists(), f"{path.name} links to {target}"
+            assert not anchor or anchor in sections_of(page), f"{path.name} links to {target}#{anchor}"
+
+
+def test_a_section_begins_after_an_empty_line():
     for path in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+\.md)[^)]*\)", path.read_text()):
-            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+        text = re.sub(r"(?ms)^```.*?^```", "", path.read_text())
+        assert re.findall(r"(?m)^.+\n(#+ .*)$", text) == [], path.name
 
 
 SEARCHED = [
@@ -123,9 +138,7 @@ def test_words_that_visitors_search_for_lead_to_a_section():
     assert sorted(set(words)) == sorted(words), "a word leads to two places"
     for _, text in rows:
         for name, anchor in re.findall(r"\((\w+\.md)#([\w-]+)\)", text):
-            titles = re.findall(r"(?m)^#+ (.*)$", (ROOT / "docs" / name).read_text())
-            slugs = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
-            assert anchor in slugs, f"{name}#{anchor}"
+            assert anchor in sections_of(ROOT / "docs" / name), f"{name}#{anchor}"
 
 
 def test_the_entry_to_cite_is_that_of_the_citation_file():

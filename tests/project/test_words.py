@@ -82,3 +82,17 @@ def test_docstrings_use_the_words_of_the_field():
     found = {name: list(objections(text or "")) for name, text in public_docstrings()}
     assert len(found) > 300
     assert {name: words for name, words in found.items() if words} == {}
+
+
+def test_docstrings_name_what_users_have():
+    """Single backticks are names that can be imported, methods, or described in the same docstring."""
+    spaces = (*(package for package in PACKAGES if package is not pt.moves), pt.SampledPosterior, exact.ExactPosterior)
+    wrong = {}
+    for name, text in public_docstrings():
+        package, _, last = name.rpartition(".")
+        owner = getattr(next((one for one in spaces if getattr(one, "__name__", "") == package), None), last, None)
+        for found in re.findall(r"(?<!`)`([A-Za-z_][\w.]*)`(?!`)", text or "") if owner is not None else ():
+            first = re.sub(r"^(?:pactree_mcmc|pt|exact)\.", "", found).partition(".")[0]
+            if not any(hasattr(space, first) for space in (*spaces, owner)) and f"{found} :" not in text:
+                wrong.setdefault(name, []).append(found)
+    assert wrong == {}
