@@ -12,7 +12,7 @@ from ..core.checks import Seed, check_choice, check_flag, read_generator
 from ..core.texts import require_package, warn
 from ..files.calls import Call, library_version
 from ..files.store import AnyPath, check_output_path, write_parts
-from ..model.leaf.positive import SurvivalLeaf
+from ..model import TreeModel
 from ..tree.coded import route_into
 from .convergence import feature_indicators, verdict
 from .distribution import HasDraws, TreeDistribution, draws_of
@@ -91,9 +91,10 @@ def to_arviz(
         proposals (move), since the previous draw. ``observed_data``: y (row); of times also event (row), False if
         censored. ``constant_data``: sample_weight and estimation (row), if given. ``log_likelihood``: y (row) of
         the rows that enter the score: not those of weight zero, nor under FrozenLaplace those of E.
-        ``posterior_predictive``: y (row), of weight 1 and the row's exposure; if times are censored uncensored_y
-        instead, which has no observed y beside it. Labels that are not numbers appear here, and beside y in
-        ``observed_data``, as class_number, their position among the sorted classes.
+        ``posterior_predictive``: y (row), of weight 1 and the row's exposure, and event (row) if a leaf of one's own
+        draws it; if times are censored, and the draws are not, uncensored_y instead, which has no observed y beside
+        it. Labels that are not numbers appear here, and beside y in ``observed_data``, as class_number, their position
+        among the sorted classes.
 
     Raises
     ------
@@ -227,6 +228,9 @@ def datasets(
     if posterior_predictive:
         name, new_y, observed = predictive_draws(sampled, rng)
         groups["posterior_predictive"] = {name: new_y}
+        if has_events(model) and new_y.ndim == 4:
+            # a leaf of one's own draws times and events
+            groups["posterior_predictive"] = {name: new_y[..., 0], "event": new_y[..., 1] == 1.0}
         if observed is not None:
             groups["observed_data"][name] = observed
     coords = {"feature": list(model.columns.names), "move": list(sampled.moves), "row": np.arange(model.n_rows)}
@@ -343,8 +347,8 @@ def _arrays_by_group(sampled: Draws, traces: dict[str, np.ndarray]) -> dict[str,
     target = sampled.model.target
     y = target.values if target.classes is None else target.classes[target.values]
     event = None
-    if isinstance(sampled.model.leaf, SurvivalLeaf):
-        y, event = y[:, 0], y[:, 1] == 1.0
+    if has_events(sampled.model):
+        y, event = sampled.model.leaf.times_and_events(y)
     groups = {
         "posterior": scalars_by_draw(sampled)
         | {"split_counts": sampled.split_counts_of_tree[sampled.tree_of_draw]}
@@ -364,12 +368,17 @@ def _arrays_by_group(sampled: Draws, traces: dict[str, np.ndarray]) -> dict[str,
     return groups | ({"constant_data": constant} if constant else {})
 
 
+def has_events(model: TreeModel) -> bool:
+    """Return True if y has two columns, times and events."""
+    return model.leaf.has_survival and model.target.values.ndim == 2
+
+
 def predictive_draws(sampled: Draws, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray | None]:
     """Draw a new y of every training row from each draw."""
-    # returns the name of the variable, the new values (chains, draws, n) and the observed ones (n,), with one more
-    # axis if y has columns. The name is "y", or "class_number" if class labels are not numbers; then values are
-    # positions among the sorted classes. If times are censored it is "uncensored_y", and observed values are None:
-    # when a row with an event would have been censored is unknown.
+    # returns the name of the variable, the new values (chains, draws, n), with one more axis if y has columns, and the
+    # observed ones, of times without their flags. The name is "y", or "class_number" if class labels are not numbers;
+    # then values are positions among the sorted classes. If times are censored, and the new ones are not, it is
+    # "uncensored_y", and observed values are None: when a row with an event would have been censored is unknown.
     model = sampled.model
     refuse_loss(model)
     merged_row = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
@@ -382,9 +391,9 @@ def predictive_draws(sampled: Draws, rng: np.random.Generator) -> tuple[str, np.
 
     y = draw_new_y(sampled, sampled.tree_of_draw.ravel(), leaves_in, rng, np.arange(model.n_rows))
     y = y.reshape(*sampled.tree_of_draw.shape, *y.shape[1:])
-    if isinstance(model.leaf, SurvivalLeaf):
+    if has_events(model):
         time, event = model.target.values.T
-        if event.all():
+        if event.all() or (y.ndim == 4 and not np.all(y[..., 1])):
             return "y", y, time
         warn(
             "some times are censored, and the new times are not, so these are named uncensored_y and have no observed "

@@ -380,7 +380,9 @@ def plot_partial_dependence(
     ax.set_xlabel(shortened(axis.name, 50), parse_math=False)
     ax.set_ylabel(value, parse_math=False)
     thin = f"\nthin: {curves.shape[1]} of these rows" if curves.shape[1] else ""
-    style.set_title(ax, f"prediction averaged over {over}\nwith its {100.0 * coverage:.3g}% credible interval{thin}")
+    scope = "" if model.leaf.has_expectation else " over trees alone"
+    interval = f"{100.0 * coverage:.3g}% credible interval{scope}"
+    style.set_title(ax, f"prediction averaged over {over}\nwith its {interval}{thin}")
     return ax
 
 

@@ -431,7 +431,7 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None, *, label: Any =
         shapes = shape.shapes(most=1)
         axes = plot_shape(shapes.shapes[0], ax, label=label)
         title = f"most probable shape, probability {shapes.shapes[0].probability:.2g}; "
-        title += f"brackets are {100.0 * shapes.coverage:g} % intervals"
+        title += f"brackets are {100.0 * shapes.coverage:g} % intervals{shapes.remark}"
         style.set_title_below_caveat(axes, title, shapes.caveat, FONT_SIZE + 1.0, resizes=ax is None)
         return axes
     check_type("shape", shape, Shape, "an element of post.shapes().shapes, or a posterior")

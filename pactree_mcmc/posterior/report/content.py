@@ -101,6 +101,7 @@ def report_content(post: TreeDistribution, truth: TreeDistribution | None, label
             leaf_count_sentence(sampled, shapes_drawn.n_shapes),
         ],
         "shape": shapes_drawn.shapes[0],
+        "leaf_intervals": "alone" if shapes_drawn.remark else "and leaf parameters",
         "shape_tree": _shape_tree(shapes_drawn.shapes[0], label),
         "curve_names": [names[j] for j in curve_columns],
         "sizes": _leaf_count_rows(sampled, truth),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.checks import Seed, central_fractions, check_count
 from ...core.texts import limited_lines, with_short_repr
-from ...model.model import class_index, words_of_cells
+from ...model.model import TreeModel, class_index, words_of_cells
 from ...table.words import categories_text, count_text, rounded_texts, shortened
 from ...tree.arrays import LEAF, iterate_nodes, node_depths
 from ...tree.tree import Tree
@@ -109,6 +109,8 @@ class Shapes(NamedTuple):
     """Posterior probability of each interval of a cut or of a leaf."""
     caveat: str = ""
     """Line with which the text begins: what can be used of draws that have not converged. Empty if they have."""
+    remark: str = ""
+    """Text that says that intervals of leaves are over trees alone, if the leaf has no draws of E(y); else empty."""
 
     def table(self) -> pd.DataFrame:
         """Return the probabilities as a DataFrame.
@@ -132,9 +134,9 @@ class Shapes(NamedTuple):
     def format(self, label: Any = None) -> str:
         """Return the most probable shape as text, ``label`` as of `Shape.format`, and the others' probabilities."""
         first, next_shapes = self.shapes[0], self.shapes[1:6]
-        coverage = f"{100.0 * self.coverage:g} %"
+        intervals = f"{100.0 * self.coverage:g} % intervals in brackets{self.remark}"
         lines = [self.caveat] * bool(self.caveat)
-        lines += [f"most probable shape: probability {first.probability:.3f}, {coverage} intervals in brackets"]
+        lines += [f"most probable shape: probability {first.probability:.3f}, {intervals}"]
         lines += [first.format(label)]
         if next_shapes:
             others = ", ".join(f"{shape.probability:.3f}" for shape in next_shapes)
@@ -221,7 +223,8 @@ def shapes(
     Two trees have the same shape if the same features are split at the same places, whatever the thresholds and
     the sets of categories. So the posterior of a thousand distinct trees is often that of a few shapes. Intervals
     of cuts are over the trees of the shape, those of leaves, as of `credible_interval`, over these trees and the
-    leaf parameters. O(nodes of the distinct trees), in plain Python.
+    leaf parameters, or over these trees alone, as the text says, if the leaf model has no draws of E(y). O(nodes of
+    the distinct trees), in plain Python.
 
     Examples
     --------
@@ -246,7 +249,14 @@ def shapes(
         trees = np.flatnonzero(numbers.of_tree == number)
         by_chain = (of_draw == i).mean(axis=1)
         described.append(_describe_shape(sampled, numbers, trees, float(probability[number]), by_chain, coverage))
-    return Shapes(described, of_draw, len(probability), float(coverage), caveat_of(post))
+    remark = interval_remark(sampled.model)
+    return Shapes(described, of_draw, len(probability), float(coverage), caveat_of(post), remark)
+
+
+def interval_remark(model: TreeModel) -> str:
+    """Return what follows the words "intervals in brackets" if those of leaves are over trees alone, else ""."""
+    has_intervals = model.leaf.predicts and model.leaf.x_columns is None
+    return ", those of leaves over trees alone" if has_intervals and not model.leaf.has_expectation else ""
 
 
 def number_shapes(draws: Draws) -> ShapeNumbers:

@@ -1,5 +1,7 @@
 """Piecewise exponential times: evidence by integration, moments, quantiles, draws, intervals from data, bad input."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -251,6 +253,36 @@ def test_survival_of_a_leaf_of_the_caller():
     pd.testing.assert_frame_equal(one[["rows", "events", "observed"]], other[["rows", "events", "observed"]])
     with pytest.raises(ValueError, match=r"find the time at which post\.survival"):
         own.median_survival(X)
+
+
+def draw_censored(rng, sums, leaf):
+    """New times, censored at 1."""
+    time = rng.exponential(3.0, len(leaf))
+    return np.column_stack([np.minimum(time, 1.0), time <= 1.0])
+
+
+@pytest.mark.parametrize(
+    ("draw", "drawn"),
+    [
+        (None, None),
+        (draw_censored, {"y", "event"}),
+        (lambda rng, sums, leaf: np.ones((len(leaf), 2)), {"uncensored_y", "event"}),
+    ],
+)
+def test_times_of_a_leaf_of_the_caller_stand_beside_their_flags_in_arviz(draw, drawn):
+    post = pt.posterior_from_trees(
+        pt.TreeModel(X, Y, leaf=own_leaf(draw=draw)), [pt.Tree([-1], [0], [0], [0])], [[0] * 4]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = post.to_arviz(posterior_predictive=draw is not None)
+    observed = data["observed_data"]
+    assert set(observed.data_vars) == {"y", "event"}
+    assert np.array_equal(observed["y"], Y[:, 0]) and np.array_equal(observed["event"], Y[:, 1] == 1.0)
+    if drawn is not None:
+        new = data["posterior_predictive"]
+        assert set(new.data_vars) == drawn and all(each.dims == ("chain", "draw", "row") for each in new.values())
+        assert "y" not in drawn or np.array_equal(new["event"], new["y"] < 1.0)
 
 
 def test_survival_of_a_leaf_of_the_caller_refused():
