@@ -186,7 +186,7 @@ class TestScript:
     @pytest.mark.more(everyday=["2"])
     @pytest.mark.parametrize("n_classes", [2, 3, 4, 20])
     def test_classes(self, n_classes):
-        post = posterior(lambda rng, n: np.arange(n) % n_classes, depth=4)
+        post = posterior(lambda rng, n: np.arange(n) % n_classes, depth=4, leaf=pt.DirichletMultinomial())
         X = np.random.default_rng(1).normal(size=(12, 3))
         _, actual = page_predictions(post, X)
         assert [line["mean"] for line in actual] == pytest.approx(post.predict_proba(X), abs=2e-5)
