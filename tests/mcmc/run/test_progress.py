@@ -63,12 +63,10 @@ def test_chains_on_an_executor_are_told_as_they_end(monkeypatch):
     monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.0)
     with ThreadPoolExecutor(1) as pool:
         pt.sample(MODEL, **RUN, executor=pool)
-    assert [line.split(" after")[0] for line in made.getvalue().splitlines()] == [
-        "tuning, 30 of 60 steps",
-        "tuning, 60 of 60 steps",
-        "300 of 600 draws",
-        "600 of 600 draws",
-    ]
+    every = ["tuning, 30 of 60 steps", "tuning, 60 of 60 steps", "300 of 600 draws", "600 of 600 draws"]
+    told = [line.split(" after")[0] for line in made.getvalue().splitlines()]
+    # both chains may end between two looks
+    assert told == [line for line in every if line in told] and told[-1] == every[-1]
 
 
 @pytest.mark.more
