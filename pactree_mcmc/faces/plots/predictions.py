@@ -23,7 +23,7 @@ from ...posterior.rows.predictions import std_over_trees
 from ...posterior.rows.survival import Survival
 from ...posterior.sampled import posterior_from_trees
 from ...posterior.trees.distances import evenly_spaced_integers, typical_values
-from ...table.columns import category_codes
+from ...table.columns import category_codes, read_ordered
 from ...table.words import DURATION, NUMBER, TRUTH, count_text, shortened, value_text
 from ...tree.tree import Tree, match_columns
 from . import style
@@ -76,7 +76,8 @@ def plot_surface(
     label : optional
         As for `plot_partial_dependence`.
     at : mapping of names or indices to values, optional
-        Values of the other features. Default: the median training value, or the most frequent category, by weight.
+        Values of the other features, as in a table X. Default: the median training value, or the most frequent
+        category, by weight.
     points : bool, optional
         Draw up to 1,000 training rows, in the colours of the surface, or white over the spread. Default: only if there
         are no other features.
@@ -179,16 +180,16 @@ def label_ticks(axis: Any, feature: FeatureAxis) -> None:
     kind = feature.kind
     if feature.labels is not None:
         label_categories(axis, feature)
-    elif kind.levels:
-        numbers = np.arange(len(kind.levels))
+    elif kind.levels or kind == TRUTH:
+        numbers = np.arange(len(kind.levels) or 2)
         ticks = numbers[(numbers >= feature.edges[0]) & (numbers <= feature.edges[-1])]
         ticks = ticks[evenly_spaced_integers(len(ticks), MAX_LEVEL_TICKS)]
-        _set_ticks(axis, ticks, [str(kind.levels[i]) for i in ticks.tolist()])
+        _set_ticks(axis, ticks, [value_text(i, kind) for i in ticks.tolist()])
     elif kind != NUMBER:
         # whole days and periods are the same in stored form and in words
         axis.set_major_locator(MaxNLocator(nbins=5, integer=float(np.ptp(feature.edges)) >= 1.0 and kind != DURATION))
         axis.set_major_formatter(FuncFormatter(lambda value, _: value_text(value, kind).replace("$", r"\$")))
-        if axis.axis_name == "x" and kind != TRUTH:
+        if axis.axis_name == "x":
             axis.set_tick_params(rotation=30)
 
 
@@ -217,6 +218,8 @@ def feature_pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
 
 def _fixed_values(model: TreeModel, pair: tuple[int, int], given_values: Mapping[Any, Any] | None) -> np.ndarray:
     """Return a number for each feature, (p,): that in ``given_values``, or the median or most frequent category."""
+    import pandas as pd
+
     out = typical_values(model, MAX_DRAWN_ROWS)
     out[np.isnan(out)] = 0.0
     for name, value in (given_values or {}).items():
@@ -225,7 +228,8 @@ def _fixed_values(model: TreeModel, pair: tuple[int, int], given_values: Mapping
             raise ValueError(f"at holds {name!r}, which varies; give values of the other features.")
         categories = model.columns.categories[k]
         if categories is None:
-            out[k] = float(value)
+            name = model.columns.names[k]
+            out[k] = read_ordered(pd.Series([value]), name, model.columns.branches, model.columns.kind(k))[0][0]
             continue
         out[k] = category_codes(np.array([value], dtype=np.object_), categories)[0]
         if out[k] < 0:

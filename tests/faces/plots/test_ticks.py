@@ -55,6 +55,8 @@ def test_ticks_are_in_words(column, picture):
     assert found
     if column in WORDS:
         assert set(found) == WORDS[column]
+        # nor are codes beyond the ends of the axis ticks
+        assert {text.get_text() for text in ax.xaxis.get_ticklabels()} == WORDS[column]
     elif column == "dates":
         assert all(pd.Timestamp("2019-12-01") < pd.Timestamp(text) < pd.Timestamp("2020-05-01") for text in found)
     elif column == "periods":
@@ -71,3 +73,20 @@ def test_many_levels_are_named_at_some_ticks():
     found = labels(pt.plots.plot_partial_dependence(post, 0).xaxis)
     assert 2 <= len(found) <= 12 and set(found) <= set(many) and len(set(found)) == len(found)
     plt.close("all")
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_values_of_other_features_are_given_as_in_a_table(column):
+    X = pd.DataFrame({"f": COLUMNS[column], "z": RNG.random(N), "w": RNG.random(N)})
+    model = pt.TreeModel(X, CODE * 1.0, leaf=pt.NormalInverseGamma())
+    cuts = [model.scales[0].threshold(np.array([c]), np.array([c + 1]))[0] for c in range(model.n_codes[0] - 1)]
+    tree = pt.Tree([0, -1, -1], [cuts[-1], 0, 0], [1, 0, 0], [2, 0, 0])
+    post = pt.posterior_from_trees(model, [tree])
+    for row in (int(np.argmin(CODE)), int(np.argmax(CODE))):
+        ax = pt.plots.plot_surface(post, ["z", "w"], at={"f": COLUMNS[column][row]}, points=False)
+        drawn = {float(value) for each in ax.collections for value in np.ravel(each.get_array())}
+        assert list(drawn) == pytest.approx([post.predict(X.iloc[[row]])[0]])
+        plt.close("all")
+    for wrong in ("zzz", 1.5) if column == "levels" else ("zzz",):
+        with pytest.raises(ValueError, match=r"column 'f' (holds|contains)"):
+            pt.plots.plot_surface(post, ["z", "w"], at={"f": wrong})
