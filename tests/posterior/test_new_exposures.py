@@ -147,3 +147,17 @@ def test_survival_functions_have_the_exposure(truth):
     median = truth.median_survival(NEW, exposure=AT)
     assert median["median"].to_numpy() == pytest.approx(truth.predict_quantiles(NEW, 0.5, exposure=AT))
     assert median.to_numpy() == pytest.approx(truth.median_survival(NEW).to_numpy() * (AT ** (-1.0 / k))[:, None])
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_exposures_beyond_all_floats():
+    stump = [pt.Tree([-1], [0], [0], [0])]
+    times = pt.posterior_from_trees(pt.TreeModel(X, TIMES, leaf=pt.WeibullGamma(0.3)), stump)
+    for name in ("predict", "predict_interval", "credible_interval", "median_survival"):
+        for exposure in (1e-300, [1.0, 1.0, 1e300, 1.0]):
+            with pytest.raises(ValueError, match=r"exposure=1e[+-]300 multiplies the times"):
+                getattr(times, name)(NEW, exposure=exposure)
+    assert times.survival(NEW, [1.0], exposure=1e-300).mean == pytest.approx(1.0)
+    counts = pt.posterior_from_trees(pt.TreeModel(X, COUNTS, leaf=pt.PoissonGamma(exposure=EXPOSURE)), stump)
+    spread = counts.predict_std_new_y(NEW, exposure=1e300) / 1e300
+    assert spread == pytest.approx(counts.predict_std_new_y(NEW, exposure=1e20) / 1e20)

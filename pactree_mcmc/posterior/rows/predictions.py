@@ -354,7 +354,7 @@ def predict_std_new_y(post: TreeDistribution, X: Any, *, exposure: Any = None) -
     mean, std = mean_and_std_of_new_y(post._rows, numbers)
     if exposures is not None and isinstance(model.leaf, PoissonGamma):
         # a count at exposure e has the variance e E(rate) + e^2 var(rate), with var(rate) = var(count at 1) - E(rate)
-        return np.sqrt(exposures * mean + exposures**2 * np.maximum(std**2 - mean, 0.0))
+        return np.sqrt(exposures) * np.sqrt(mean + exposures * np.maximum(std**2 - mean, 0.0))
     return values_at_exposure(model, std, exposures)
 
 
@@ -644,5 +644,13 @@ def values_at_exposure(model: TreeModel, values: np.ndarray, exposures: np.ndarr
     if exposures is None:
         return values
     leaf = cast(ExposedLeaf, model.leaf)
-    factor = leaf.at_exposure(np.ones((len(exposures), 1)), exposures)
-    return values * factor.reshape(-1, *[1] * (values.ndim - 1))
+    with np.errstate(over="ignore"):
+        factor = leaf.at_exposure(np.ones((len(exposures), 1)), exposures)[:, 0]
+        is_lost = ~np.isfinite(factor) | (factor == 0.0)
+        if is_lost.any():
+            wrong = exposures[np.argmax(is_lost)]
+            raise ValueError(
+                f"exposure={wrong} multiplies the times at exposure 1 by a number beyond 1e308 or below its inverse; "
+                "give exposures nearer to 1."
+            )
+        return values * factor.reshape(-1, *[1] * (values.ndim - 1))
