@@ -311,10 +311,16 @@ class Draws(RowLaw):
     @cached_property
     def node_rows(self) -> np.ndarray:
         """Number of training rows in each node, (n_nodes,), counted with their weights."""
+        # trees of a stage have statistics of the rows of this stage alone
         model = self.model
-        if model.leaf.weighs_rows:
+        if model.leaf.weighs_rows and self.sees_all_rows:
             return model.leaf.weight(self.place_stats)
         return weight_of_nodes(self.coded_trees, model.units.codes, model.weight_of_unit)
+
+    @cached_property
+    def _rows_of_values(self) -> np.ndarray:
+        """Number of rows (n_nodes,) on which the value of each node rests, counted with their weights."""
+        return self.model.leaf.weight(self.place_stats) if self.model.leaf.weighs_rows else self.node_rows
 
     @cached_property
     def log_posterior_of_tree(self) -> np.ndarray:
@@ -342,7 +348,7 @@ class Draws(RowLaw):
             value=self.place_values[nodes] if has_values_by_leaf(self.model) else None,
             columns=self.model.columns,
             classes=self.model.classes_,
-            rows=self.node_rows[nodes],
+            rows=self._rows_of_values[nodes],
             between=None if self.node_between is None else self.node_between[nodes],
             words=words_of_cells(self.model, self.place_stats[nodes]),
         )

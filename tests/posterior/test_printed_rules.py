@@ -219,3 +219,19 @@ def test_ends_of_intervals_have_few_digits():
     ends = (0.1 + 0.2) / 2, (1.1 + 2.2) / 2
     assert all(len(repr(end)) > 15 for end in ends)
     assert interval_of_cut(model, 0, *ends) == ("0.15", "1.65")
+
+
+def test_rows_beside_rules_of_a_progressive_mixture_are_those_of_the_data():
+    """Its trees rest on the rows of one stage, but a rule is read on the table."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"a": rng.integers(0, 9, 60) * 1.0, "b": rng.integers(0, 3, 60) * 1.0})
+    y = np.where(X.a > 4, "yes", "no")
+    post = pt.progressive_mixture(pt.TreeModel(X, y, leaf=pt.DirichletMultinomial()), rng=1)
+    for join_cuts in (True, False):
+        tree = post.consensus_tree(join_cuts=join_cuts)
+        at_root = (np.array([np.sum(y == "no"), np.sum(y == "yes")]) + 1.0) / 62.0
+        assert tree.rows[0] == 60 and tree.value[0] == pytest.approx(at_root)
+    table = post.support(0.05).table()
+    for kind, words, rows in zip(table["kind"], table["words"], table["rows"], strict=True):
+        if kind == "cell":
+            assert satisfies(words, X).sum() == rows, words

@@ -175,9 +175,12 @@ def consensus_tree(
     # the conditions from the root to each node, parents first, and the units (merged rows) that satisfy them
     conditions: list[list[Condition]] = [[]]
     masks = [np.ones(model.units.n_units, dtype=np.bool_)]
-    # True if the conditions are not those of one cell: trees have other cuts there, or rows that are not compared
-    is_rule = np.full(len(order), sampled.cells.n_rows < sampled.cells.all_rows)
+    # True if the conditions are not those of one cell, or its statistics not those of all rows: trees have other cuts
+    # there, rows that are not compared, or rows of one stage
+    is_rule = np.full(len(order), sampled.cells.n_rows < sampled.cells.all_rows or not sampled.sees_all_rows)
     is_rule[0] = False
+    if not sampled.sees_all_rows:
+        stats[0] = stats_of_units(model, masks[0], stats.shape[1])
     for place, (i, parent_number) in enumerate(zip(order[1:].tolist(), parent_place[1:].tolist(), strict=True), 1):
         is_joined = groups.is_joined[members[[parent[i], i]]]
         is_rule[place] |= is_joined.any() or is_rule[parent_number]
