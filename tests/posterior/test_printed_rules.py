@@ -226,7 +226,8 @@ def test_rows_beside_rules_of_a_progressive_mixture_are_those_of_the_data():
     rng = np.random.default_rng(5)
     X = pd.DataFrame({"a": rng.integers(0, 9, 60) * 1.0, "b": rng.integers(0, 3, 60) * 1.0})
     y = np.where(X.a > 4, "yes", "no")
-    post = pt.progressive_mixture(pt.TreeModel(X, y, leaf=pt.DirichletMultinomial()), rng=1)
+    model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(max_depth=2))
+    post = pt.progressive_mixture(model, chains=2, draws=200, particles=20, kernel="grow-prune", rng=1)
     for join_cuts in (True, False):
         tree = post.consensus_tree(join_cuts=join_cuts)
         at_root = (np.array([np.sum(y == "no"), np.sum(y == "yes")]) + 1.0) / 62.0
