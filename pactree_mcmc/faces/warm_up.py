@@ -47,14 +47,13 @@ def warm_up() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for target in (y > 0.0, y):
-            for columns in (X, X[:, :1]):  # one column has a kernel of its own
-                post = sample(TreeModel(columns, target), 50, work=1e6, rng=0, progress=False)
-                post.predict(columns)
-                post.credible_interval(columns)
-                post.summary()
-                post.consensus_tree()
-                post.shapes()
-                post.support()
+            post = sample(TreeModel(X, target), 50, work=1e6, rng=0, progress=False)
+            post.predict(X)
+            post.credible_interval(X)
+            post.summary()
+            post.consensus_tree()
+            post.shapes()
+            post.support()
             post.predict_interval(X) if target is y else post.predict_proba(X)
             truth = exact.solve(TreeModel(X[:60, :2].round(), target[:60], tree_prior=ChipmanPrior(max_depth=3)))
             truth.predict(X[:, :2])

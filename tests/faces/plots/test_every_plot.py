@@ -17,7 +17,7 @@ from tests.faces.plots.posteriors import problem, some, stump, twice
 plots = pt.plots
 LONG = "a $ name that goes on and on, beyond what anybody would call a column, \\frac{1}{2} and more of it " * 2
 OF_DRAWS = ("plot_split_frequencies",)
-NAMES = [name for name in plots.__all__ if name not in ("plot_posterior", "plot_survival")]
+NAMES = [name for name in plots.__all__ if name not in ("plot_calibration", "plot_posterior", "plot_survival")]
 
 
 def draw(name, post, **kwargs):
