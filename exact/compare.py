@@ -152,7 +152,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
         )
     if truth.model is not sampled.model:
         raise ValueError(
-            "the two posteriors are of different models; give both engines one model, such as exact.solve(sampled.model)."
+            "the two posteriors are of different models; give both engines one model, as in exact.solve(sampled.model)."
         )
 
     if not sampled.draws.sees_all_rows or sampled.draws.has_model_prior != truth._odds_by_model:
