@@ -72,6 +72,7 @@ def test_one_dimension():
     rng = np.random.default_rng(0)
     x = rng.random(120)
     y = rng.random(120) < np.select([x < 0.3, x < 0.55, x < 0.8], [0.9, 0.2, 0.75], 0.35)
-    truth = exact.solve(pt.TreeModel(x[:, None], y, tree_prior=pt.ChipmanPrior(0.95, 1, max_depth=10)))
+    prior = pt.ChipmanPrior(0.95, 1, max_depth=10)
+    truth = exact.solve(pt.TreeModel(x[:, None], y, tree_prior=prior, split_prior=pt.LocalCuts()))
     assert truth.graph.n_cells == 120 * 121 // 2
     assert truth.n_leaves_pmf().sum() == pytest.approx(1.0, abs=1e-9)
