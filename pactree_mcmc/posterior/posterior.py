@@ -51,6 +51,7 @@ class Posterior(TreeDistribution):
     survival = survival
     median_survival = median_survival
     calibration = calibration
+    survival_calibration = calibration
     certificate = certificate
     holdout_certificate = holdout_certificate
     feature_inclusion = feature_inclusion

@@ -14,6 +14,8 @@ from verification import imports, size
 
 POSTERIORS = [pt.SampledPosterior, ProgressiveSample, exact.ExactPosterior, VisitedPosterior, ProgressiveMixture]
 
+FORMER_NAMES = {"survival_calibration": "calibration"}
+
 
 @pytest.mark.parametrize("kind", POSTERIORS, ids=lambda kind: kind.__name__)
 def test_a_member_has_the_name_of_its_function(kind):

@@ -19,11 +19,11 @@ ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3, "times": [1.0, 2.0
 UNKNOWN_OF_STAGES = {
     *("predict_quantiles", "predict_interval", "predict_std_new_y", "predict_std_over_trees", "sample_predictive"),
     *("credible_set", "kl_to_prior", "credible_interval", "draw_expectations", "shapes"),
-    *("survival", "median_survival", "calibration"),
+    *("survival", "median_survival", "calibration", "survival_calibration"),
 }
 """Questions whose answer differs between the stages of a progressive mixture, of which only means are kept."""
 QUESTIONS = [name for name, _ in inspect.getmembers(pt.Posterior, inspect.isfunction) if not name.startswith("_")]
-OF_TIMES = {"survival", "median_survival", "calibration"}
+OF_TIMES = {"survival", "median_survival", "calibration", "survival_calibration"}
 POSTERIORS = {
     "sampled": lambda model: exact.solve(model).sample(100, rng=1),
     "exact": exact.solve,
