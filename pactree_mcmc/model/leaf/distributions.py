@@ -310,6 +310,34 @@ class StudentT(Distributions):
         return self.parameters[1], np.where(np.isnan(variance), np.inf, variance)
 
 
+class Burr(Distributions):
+    """Burr distributions of type XII: ``P(Y > y) = (1 + (y / scale)^c)^-d``, by logs, as the power may overflow."""
+
+    def __init__(self, c: np.ndarray, d: np.ndarray, scale: np.ndarray) -> None:
+        super().__init__("burr12", c, d, np.zeros(len(c)), scale)
+
+    def _log_tail(self, y: np.ndarray) -> np.ndarray:
+        """Return log P(Y > y) (k,)."""
+        c, d, _, scale = self.parameters
+        with np.errstate(all="ignore"):
+            return -d * np.logaddexp(0.0, c * (np.log(np.maximum(y, 0.0)) - np.log(scale)))
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        return -np.expm1(self._log_tail(y))
+
+    def above(self, y: np.ndarray) -> np.ndarray:
+        return np.exp(self._log_tail(y))
+
+    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        c, d, _, scale = self.parameters
+        with np.errstate(all="ignore"):
+            # log(1 + power) = z
+            z = -(math.log1p(-q) if q <= 0.5 else math.log(1.0 - q)) / d
+            log_power = np.where(z > 1.0, z + np.log1p(-np.exp(-z)), np.log(np.expm1(z)))
+            y = np.exp(np.log(scale) + log_power / c)
+        return y, y
+
+
 class NegativeBinomial(Distributions):
     """Negative binomial distributions: Poisson counts whose rate has the distribution ``Gamma(shape, rate)``."""
 

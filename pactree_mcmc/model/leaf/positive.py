@@ -25,7 +25,7 @@ from ...table.columns import is_missing
 from ...table.words import count_text, rounded_text, rounded_texts
 from .base import MIN_VARIANCE, Leaf, Target, Theta, check_positive, refuse_rows
 from .counts import ExposedLeaf
-from .distributions import SMALLEST_NORMAL, Distributions, log_gamma_ratio
+from .distributions import SMALLEST_NORMAL, Burr, Distributions, log_gamma_ratio
 
 LARGEST_LOG_TIME = 700.0
 """Largest log of a time, and minus that of the smallest one, so that neither overflows or underflows."""
@@ -197,7 +197,7 @@ class OneRateLeaf(SurvivalLeaf, ExposedLeaf):
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
         # t^k has a Lomax distribution, so the time t has a Burr distribution of type XII
         shape, rate = self._posterior(stats)
-        return Distributions("burr12", np.full(len(stats), self.k), shape, np.zeros(len(stats)), rate ** (1.0 / self.k))
+        return Burr(np.full(len(stats), self.k), shape, rate ** (1.0 / self.k))
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         # E(t | lambda) = Gamma(1 + 1 / k) lambda^(-1 / k), and lambda has a gamma posterior

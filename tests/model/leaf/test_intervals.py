@@ -6,7 +6,7 @@ from scipy import special, stats
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model.leaf.distributions import Distributions, Mixture, StudentT
+from pactree_mcmc.model.leaf.distributions import Burr, Distributions, Mixture, StudentT
 
 RUN = {"draws": 40, "tune": 40, "chains": 2, "rng": 1, "kernel": "grow-prune", "progress": False}
 RNG = np.random.default_rng(2)
@@ -110,7 +110,7 @@ def test_quantiles_of_one_distribution_scale(q, size):
     for distribution, unit in (
         (by_scipy("betaprime", 2.0, 5.0, 0.0, size), stats.betaprime(2.0, 5.0)),
         (by_scipy("betaprime", 0.5, 400.0, 0.0, size), stats.betaprime(0.5, 400.0)),
-        (by_scipy("burr12", 1.0, 3.0, 0.0, size), stats.lomax(3.0)),
+        (of(Burr, 1.0, 3.0, size), stats.lomax(3.0)),
         (of(StudentT, 5.0, 0.0, size), stats.t(5.0)),
     ):
         result = as_mixture([1.0]).quantile(distribution, q)
@@ -137,7 +137,7 @@ class TestNoEndOfTheSearchIsAnAnswer:
 
     def test_beyond_all_floats(self):
         mix = as_mixture([0.5, 0.5])
-        huge = by_scipy("burr12", np.full(2, 0.01), [1.0, 2.0], np.zeros(2), np.ones(2))
+        huge = Burr(np.full(2, 0.01), np.array([1.0, 2.0]), np.ones(2))
         assert mix.quantile(huge, 0.9999) == np.inf
         assert 0.0 < mix.quantile(huge, 0.5) < 1e20
         assert mix.quantile(huge, 1e-9) == 0.0
