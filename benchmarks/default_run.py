@@ -30,7 +30,7 @@ from pactree_mcmc.mcmc import course
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.whole import rounds, tasks
 
-TABLES = ("two_columns", "wu_tjelmeland_west", "iris", "heart_statlog", "pima_diabetes", "concrete")
+TABLES = ("iris", "heart_statlog", "pima_diabetes", "concrete")
 ROWS = 770
 PARTS = ("trees", "learned", "other moves", "fit", "diagnosis")
 seconds: dict = collections.defaultdict(float)
@@ -56,12 +56,6 @@ def count_time(owner, name, part):
 
 def model_of(name):
     """Return the default model of a table, of the first ROWS rows if it is large."""
-    if name == "two_columns":
-        rng = np.random.default_rng(0)
-        X = rng.integers(0, 5, (200, 2)).astype(float)
-        return pt.TreeModel(X, (X[:, 0] > 2) ^ (rng.random(200) < 0.1))
-    if name == "wu_tjelmeland_west":
-        return pt.TreeModel(*tables.wu_tjelmeland_west())
     if name == "concrete":
         X, y, _ = tables.real(name)
         return pt.TreeModel(X[:ROWS], y[:ROWS])

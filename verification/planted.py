@@ -455,6 +455,30 @@ BUGS = (
         "np.quantile(means, central_fractions(coverage / 2.0), axis=0)",
         "tests/posterior/test_bands.py tests/faces/plots -k dependence",
     ),
+    Bug(
+        ANSWERS,
+        "rows beside a rule leave out those at its cut",
+        "pactree_mcmc/posterior/trees/paths.py",
+        "goes_left = values <= condition.threshold",
+        "goes_left = values < condition.threshold",
+        "tests/posterior/test_printed_rules.py",
+    ),
+    Bug(
+        RECURSIONS,
+        "the exponential is read behind its table",
+        "exact/recursion/semirings.py",
+        "    if x > 0.5:",
+        "    if x > 1e300:",
+        "tests/exact/test_large_logs.py -k exponential",
+    ),
+    Bug(
+        ESTIMATORS,
+        "the Monte-Carlo error of an estimator counts distinct rows once",
+        "pactree_mcmc/faces/sklearn/estimators.py",
+        "weight = weights_of_rows(post.model.target.weights[rows])",
+        "weight = np.full(len(rows), 1.0 / len(rows))",
+        "tests/posterior/test_weights_of_rows.py",
+    ),
 )
 
 
@@ -507,10 +531,8 @@ def main():
                 shutil.copy(path, copy)
         for bug in bugs:
             test, remark = plant(bug, copy)
-            print(
-                f"{'caught' if test else 'MISSED'}: {bug.part}, {bug.what}: {test or remark or 'all tests pass'}",
-                flush=True,
-            )
+            outcome = f"{'caught' if test else 'MISSED'}: {bug.part}, {bug.what}: {test or remark or 'all tests pass'}"
+            print(outcome, flush=True)
             results.append({"part": bug.part, "bug": bug.what, "file": bug.file, "caught": test})
     if only is None:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")

@@ -1,6 +1,6 @@
 """Do runs that pass contradict each other? Default runs of tables with several seeds.
 
-    python verification/quiet_losses.py example --seeds 10        (398 x 30 of breast_cancer; also wine, or CSV files)
+    python verification/quiet_losses.py example --seeds 10        (398 x 30 of breast_cancer; or CSV files)
 
 A CSV file has the response in its last column. A run that passes has a *loss* if it gives a root feature a probability
 below that of another run that passes by at least .02, and by three standard errors of both: a run that never saw a mode
@@ -27,14 +27,11 @@ MIN_ERROR = 0.001
 
 def model_of(name):
     """Return the model of a table by name, or by the path of a CSV file."""
-    if name in ("example", "wine"):
+    if name == "example":
         import sklearn.datasets
 
-        load = sklearn.datasets.load_wine if name == "wine" else sklearn.datasets.load_breast_cancer
-        data = load(as_frame=True)
+        data = sklearn.datasets.load_breast_cancer(as_frame=True)
         X, y = data.data, data.target_names[data.target]
-        if name == "wine":
-            return pt.TreeModel(X, y)
         rows = np.random.default_rng(0).permutation(len(y))[:398]
         cuts = pt.LocalCuts(max_cuts=32, min_leaf=5)
         return pt.TreeModel(X.iloc[rows].reset_index(drop=True), y[rows], split_prior=cuts)

@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import sklearn.datasets
 from sklearn.model_selection import train_test_split
@@ -23,15 +22,6 @@ def _path(name):
     if not path.exists():
         raise MissingTable(f"{path.name} is not in the data folder (beside the checkout, or PACTREE_DATA)")
     return path
-
-
-def wu_tjelmeland_west(seed=0):
-    """Return three groups of 100 rows, and y. Two trees make this partition, one with x1 at the root, one with x3."""
-    rng = np.random.default_rng(seed)
-    low, high, wide = (0.1, 0.4), (0.6, 0.9), (0.1, 0.9)
-    groups = [((low, low, high), 1.0), ((low, high, high), 3.0), ((high, wide, low), 5.0)]
-    X = np.concatenate([np.column_stack([rng.uniform(*ends, 100) for ends in box]) for box, _ in groups])
-    return X, np.repeat([mean for _, mean in groups], 100) + rng.normal(0.0, 0.25, 300)
 
 
 def real(name):

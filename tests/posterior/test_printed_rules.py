@@ -236,3 +236,12 @@ def test_rows_beside_rules_of_a_progressive_mixture_are_those_of_the_data():
     for kind, words, rows in zip(table["kind"], table["words"], table["rows"], strict=True):
         if kind == "cell":
             assert satisfies(words, X).sum() == rows, words
+
+
+def test_rows_at_a_cut_belong_to_the_rule_at_most_the_cut():
+    """Cuts of a grid may be values of the data; between values it makes no difference."""
+    x = np.repeat(np.arange(6.0), 3)
+    model = pt.TreeModel(x[:, None], x > 2.0, split_prior=pt.GridCuts([[2.0]]))
+    post = pt.posterior_from_trees(model, [pt.Tree([0, -1, -1], [2.0, 0.0, 0.0], [1, 0, 0], [2, 0, 0])])
+    for text in (str(post.consensus_tree()), str(post.shapes())):
+        assert text.count("(9 rows") == 2, text
