@@ -7,8 +7,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.sklearn import estimators
 from pactree_mcmc.faces.plots.many_trees import _tree_edges
+from pactree_mcmc.faces.sklearn import estimators
 from pactree_mcmc.posterior.rows.dependence import partial_dependence, rows_to_average
 from pactree_mcmc.posterior.trees.distances import typical_values
 
