@@ -174,7 +174,7 @@ PLANTED = {
     "the variance": (
         "shared variance",
         None,
-        lambda rest: with_replica(rest, noise=(rest.replicas[0].noise[1], rest.replicas[0].noise[1])),
+        lambda rest: with_replica(rest, noise=(2.0 * rest.replicas[0].noise[0], rest.replicas[0].noise[1])),
     ),
 }
 

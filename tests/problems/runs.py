@@ -99,6 +99,7 @@ def clean(replica):
         if name not in LISTS:
             state["node"][name][free] = 0
     state["stats"][free], state["box"][free], state["count"][N_VISITED_ROWS] = 0.0, 0, 0
+    state["node"]["saved_at"] = 0  # of the tree that was saved last
     leaf = state["node"]["left"] == NONE
     for name in ("cut", "upper", "categories", "log_rule", "default_left"):
         state["node"][name][leaf] = 0

@@ -80,7 +80,7 @@ LEARNED_BUGS = {
         "learned", "ties", only_within(DENSITY, "log_split_probability", "split_probability", learned_alone, GRAPH)
     ),
     "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
-    "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
+    "candidates": Bug("learned", "four_letters", ((GRAPH, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("learned", "shallow_ties", both("evaluate_cell", guide_of_another_cell), ONE_GUIDE),
     "one feature if pure": Bug(
         "learned", "pure_below", ((DENSITY, "_evaluate_features", one_feature_if_pure),), leaf="dirichlet"

@@ -135,7 +135,7 @@ def test_every_step_of_every_move(name, plain):  # noqa: F811
                 check_noisy_contents(pair.model, chain)
             largest = max(largest, int(chain.state.count[N_NODES]))
             chain.state.moves[:] = pair.chains[1].state.moves[:] = 0
-    assert largest >= 5
+    assert largest >= (3 if name == "trivial" else 5)
     assert len(changed) >= 3
 
 
