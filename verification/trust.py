@@ -79,9 +79,9 @@ cores that also did other work.
 
 `python -m pytest --all --junitxml=tests.xml` runs all tests, and without `--all` those of every day, which are fixed in
 the source. On {day} {n_tests} tests were run, among them the {n_everyday} of every day: {failed} failed, {skipped} were
-skipped, {seconds:.0f} s in two processes together, compiling included. Seeds are fixed, so a test that passes passes
-again: the false-alarm rate is 0. Some tests plant bugs of their own: errors that they put into the code, or into its
-stored state, and must detect.
+skipped, {seconds:.0f} s in all, compiling included. Of a test that was mended and run again the last result counts.
+Seeds are fixed, so a test that passes passes again: the false-alarm rate is 0. Some tests plant bugs of their own:
+errors that they put into the code, or into its stored state, and must detect.
 
 {levels}
 

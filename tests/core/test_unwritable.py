@@ -31,7 +31,7 @@ def test_code_of_an_administrator_is_loaded_in_every_process():
     options = stranger()
     with readable_folder() as folder:
         filled = report_of(env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "code")})
-        assert len(filled["compiled"]) == 2
+        assert "_apply_into" in filled["compiled"]
         options["env"]["NUMBA_CACHE_DIR"] = str(folder / "code")
         for _ in range(2):
             assert report_of(**options) == {"compiled": [], "told": [], "finite": True}
@@ -41,7 +41,7 @@ def test_code_of_an_administrator_is_loaded_in_every_process():
 @pytest.mark.parametrize("home", [UNWRITABLE, None])
 def test_without_it_one_warning_says_what_to_do(home):
     report = report_of(**stranger(home))
-    assert len(report["compiled"]) == 2
+    assert "_apply_into" in report["compiled"]
     assert report["finite"]
     (text,) = report["told"]
     assert "compiled code is not kept" in text
