@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -113,19 +114,19 @@ def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
 
 
 def _replace(part: Path, target: Path) -> None:
-    """Replace the file ``target`` by ``part``. Its permissions, owner, and other names (hard links) stay."""
-    old, new = target.stat(), part.stat()
-    if old.st_nlink > 1 or (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
-        # a new file would have one name, and the owner of this process: the content is copied
-        with part.open("rb") as source, target.open("r+b") as out:
-            _allocate(out.fileno(), new.st_size)
-            shutil.copyfileobj(source, out)
-            out.truncate()
-        _flush(target)
-        part.unlink()
-        return
+    """Replace the file ``target`` by ``part``, which gets its permissions and, where that is allowed, its owner."""
+    old = target.stat()
     shutil.copystat(target, part)
     os.utime(part)
+    if hasattr(os, "chown"):
+        try:
+            os.chown(part, old.st_uid, old.st_gid)
+        except PermissionError:
+            # a group of one's own can be given without the owner
+            with contextlib.suppress(PermissionError):
+                os.chown(part, -1, old.st_gid)
+        # a change of owner may clear bits of the mode
+        part.chmod(stat.S_IMODE(old.st_mode))
     os.replace(part, target)
 
 
@@ -134,14 +135,10 @@ def _reserve(part: Path, datasets: Iterable[Any], mode: int) -> None:
     size = sum(dataset.nbytes + HEADER_BYTES * (1 + len(dataset.variables)) for dataset in datasets)
     handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:
-        _allocate(handle, size)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(handle, 0, size)
     finally:
         os.close(handle)
-
-
-def _allocate(handle: int, size: int) -> None:
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(handle, 0, size)
 
 
 def _dimensions(shape: tuple[int, ...]) -> list[str]:

@@ -157,13 +157,14 @@ def test_a_replaced_file_keeps_its_mode_and_its_link(saved, path, tmp_path, mode
     assert sorted(each.name for each in tmp_path.rglob("*")) == ["folder", "inner.nc", "link.nc", "run.nc"]
 
 
-def test_a_replaced_file_keeps_its_other_names(saved, path, tmp_path):
+def test_a_file_is_replaced_at_once(saved, path, tmp_path):
+    """Never written over: a process that is killed would leave half of it. So another name of the file keeps the old."""
     other = tmp_path / "other.nc"
-    path.write_bytes(bytes(500_000))  # longer than what is saved
+    before = path.read_bytes()
     os.link(path, other)
     saved[0].save(path)
-    assert path.samefile(other) and other.stat().st_size < 500_000
-    assert_same(pt.load(other), saved[0])
+    assert not path.samefile(other) and other.read_bytes() == before
+    assert_same(pt.load(path), saved[0])
     assert sorted(each.name for each in tmp_path.iterdir()) == ["other.nc", "run.nc"]
 
 
@@ -172,8 +173,9 @@ def test_a_replaced_file_keeps_its_other_names(saved, path, tmp_path):
 )
 def test_a_replaced_file_keeps_its_owner(saved, path):
     os.chown(path, 12_345, 54_321)
+    path.chmod(0o2640)
     saved[0].save(path)
-    assert (path.stat().st_uid, path.stat().st_gid) == (12_345, 54_321)
+    assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o7777) == (12_345, 54_321, 0o2640)
     assert_same(pt.load(path), saved[0])
 
 
