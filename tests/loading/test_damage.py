@@ -158,7 +158,7 @@ def test_a_replaced_file_keeps_its_mode_and_its_link(saved, path, tmp_path, mode
 
 
 def test_a_file_is_replaced_at_once(saved, path, tmp_path):
-    """Never written over: a process that is killed would leave half of it. So another name of the file keeps the old."""
+    """Never written over, as a process that is killed would leave half: another name of the file keeps the old."""
     other = tmp_path / "other.nc"
     before = path.read_bytes()
     os.link(path, other)
