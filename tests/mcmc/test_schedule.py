@@ -106,7 +106,8 @@ def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, kernel):
     more = [pt.resume(one, 4, progress=False) for one in (post, again)]
     assert np.array_equal(more[0].log_score, more[1].log_score)
     # a short time limit leaves no time for the evidences, and chains cut short in a stretch rest before it
-    post.course, again.course = (one.course._replace(evidences=None, rests=[]) for one in (post, again))
+    unequal = {"evidences": None} | ({"rests": ()} if kernel == "default" else {})
+    post.course, again.course = (one.course._replace(**unequal) for one in (post, again))
     assert_same(again, post)
 
 

@@ -179,14 +179,16 @@ def test_default_ends_are_quantiles_of_events_by_weight():
     assert censored.ends == ()
 
 
-def test_simulated_data_have_the_survival_function_of_the_prior():
+@pytest.mark.more(everyday=["500"])
+@pytest.mark.parametrize("n", [500, 2000])
+def test_simulated_data_have_the_survival_function_of_the_prior(n):
     model = pt.TreeModel(X[:8], Y[:8], leaf=LEAF, **PRIOR)
     rng = np.random.default_rng(1)
-    times = np.array([pt.simulate(model, rng=rng)[1][0, 0] for _ in range(500)])
+    times = np.array([pt.simulate(model, rng=rng)[1][0, 0] for _ in range(n)])
     for t in (0.5, 1.5, 4.0):
         edges = np.array([0.0, *ENDS, np.inf])
         spent = np.clip(t - edges[:-1], 0.0, np.diff(edges))
-        assert (times > t).mean() == pytest.approx(np.prod((1.0 + spent / RATES) ** -SHAPE), abs=0.06)
+        assert (times > t).mean() == pytest.approx(np.prod((1.0 + spent / RATES) ** -SHAPE), abs=1.3 / np.sqrt(n))
 
 
 @pytest.mark.parametrize(
