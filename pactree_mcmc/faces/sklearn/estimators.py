@@ -54,14 +54,7 @@ from ...table.reader import Table, as_frame, holds_categories, is_frame
 from ...table.validation import read_column, read_data
 from ..model_choice import solve_if_small
 from . import parts
-from .parts import (
-    Choice,
-    chipman_grid,
-    choose_by_evidence,
-    choose_power,
-    number_leaf_grid,
-    search_starts,
-)
+from .parts import Choice, chipman_grid, choose_by_evidence, choose_power, number_leaf_grid, search_starts
 
 if TYPE_CHECKING:
     from exact import ExactPosterior
