@@ -151,15 +151,10 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
             f"{_advice_on_types(truth, sampled)}."
         )
     if truth.model is not sampled.model:
-        raise ValueError(
-            "the two posteriors are of different models; give both engines one model, as in exact.solve(sampled.model)."
-        )
+        raise ValueError("the two posteriors are of different models; give both engines one model: sampled.model.")
 
     if not sampled.draws.sees_all_rows or sampled.draws.has_model_prior != truth._odds_by_model:
-        raise ValueError(
-            "one of the posteriors is a mean over stages, or has the global splitting prior, and the other is not; "
-            "compare posteriors with the same prior, given the same rows."
-        )
+        raise ValueError("the two posteriors have different priors or rows; compare posteriors of one kind.")
     return Comparison(list(_comparison_rows(truth, sampled, X)))
 
 

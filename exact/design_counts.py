@@ -68,10 +68,7 @@ class DesignCounts:
         if not split_prior.has_equal_weights:
             raise ValueError(f"{split_prior!r} weighs splits by a function; give exact.solve a model of all rows.")
         if call_uncompiled(parts_rows, split_prior) or counted or unbounded:
-            raise ValueError(
-                f"{split_prior!r} depends on the data; counts need a design that is known in advance: give DyadicCuts "
-                "with bounds, GridCuts with given cuts, or FixedTree."
-            )
+            raise ValueError(f"{split_prior!r} depends on the data; give DyadicCuts with bounds, or GridCuts.")
         self.split_prior, self.n_rows = split_prior, 0
         columns = split_prior.tree.columns if isinstance(split_prior, parts.FixedTree) else None
         self._columns: Columns | None = columns if columns is not None and columns.named else None
@@ -262,9 +259,7 @@ def learn_rows(X: Any) -> Any:
     if categorical.any():
         # each piece would number its categories anew
         name = columns.names[int(np.argmax(categorical))]
-        raise ValueError(
-            f"column {name!r} is categorical; a stream takes ordered columns only: give numbers, or drop it."
-        )
+        raise ValueError(f"column {name!r} is categorical; a stream takes ordered columns: give numbers, or drop it.")
     return columns
 
 

@@ -169,10 +169,7 @@ def _refuse_text_and_dates(X: Any) -> None:
     """Raise a ValueError if a frame has a column of text or dates. Other faults are left to scikit-learn."""
     for name in X.columns if is_frame(X) else ():
         if holds_categories(X[[name]].to_numpy()):
-            raise ValueError(
-                f"column {str(name)!r} holds text or dates; these trees take columns of numbers: encode it, drop it, "
-                "or take BayesianTreeClassifier."
-            )
+            raise ValueError(f"column {str(name)!r} holds text or dates; encode it, or use BayesianTreeClassifier.")
 
 
 def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:
@@ -269,10 +266,7 @@ class DyadicTreeClassifier(ClassifierOfTree):
         """
         check_is_fitted(self)
         if self.bounds is None:
-            raise ValueError(
-                "the bound is for dyadic trees chosen before the rows were seen, and the range of X was learnt from "
-                "them; give bounds=, the ends of each feature's range."
-            )
+            raise ValueError("the range of X was learnt from the counted rows; give bounds=, the ends of the ranges.")
         X, y = read_data(self, X, y, reset=False, dtype=np.float64)
         place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         labels = np.where(self.classes_[place] == y, place, -1)

@@ -482,10 +482,7 @@ def progressive_mixture(
             check_count(name, value, minima[name])
     check_number("threshold", threshold, "0 < threshold <= 1", 5e-324, 1.0)
     if not model.leaf.has_additive_score:
-        raise ValueError(
-            f"the score of {type(model.leaf).__name__} is not a sum over leaves, and examples cannot enter one by one; "
-            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
-        )
+        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; give what leaves share.")
     mixture, sources = read_kernel(kernel), chain_seeds(rng, int(chains))
     check_even_splits(mixture, model.split_prior)
     entering = entering_rows(model)

@@ -463,9 +463,7 @@ class ContextTreeWeighting:
         if values.size == 0:
             values = values.astype(np.int64)
         if values.ndim != ndim or values.dtype.kind not in "iub":
-            raise ValueError(
-                f"{name} has dtype {values.dtype} and shape {values.shape}; give integers of {ndim} dimension(s)."
-            )
+            raise ValueError(f"{name} has dtype {values.dtype} and shape {values.shape}; give integers, ndim {ndim}.")
         is_outside = (values < 0) | (values >= self.n_symbols)
         if is_outside.any():
             place = tuple(int(i) for i in np.argwhere(is_outside)[0])

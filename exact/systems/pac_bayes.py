@@ -411,10 +411,7 @@ def adaptive_rate(
     if packing is None and d < n_features:
         raise ValueError("a dimension below n_features needs packing, the constant of the number of leaves; give it.")
     if packing is None and n_features * math.log(2.0 * math.sqrt(n_features)) > math.log(MAX_ARGUMENT):
-        raise ValueError(
-            f"n_features={n_features} has more than {MAX_ARGUMENT:g} cubes at each diameter; give dimension "
-            "and packing."
-        )
+        raise ValueError(f"n_features={n_features} has too many cubes at each diameter; give dimension and packing.")
     if packing is None:
         packing = (2.0 * math.sqrt(n_features)) ** n_features
     c2 = check_number("packing", packing, "a number > 0", 5e-324, MAX_ARGUMENT)

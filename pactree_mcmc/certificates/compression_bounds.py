@@ -449,9 +449,7 @@ def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     outside_features = np.flatnonzero((distance > half).any(axis=0))
     if len(outside_features):
         k = int(outside_features[0])
-        raise ValueError(
-            f"feature {k} has values outside its range {ranges[k].tolist()}; give the smallest and largest it can have."
-        )
+        raise ValueError(f"feature {k} has values outside its range {ranges[k].tolist()}; give all that it can have.")
     kappa = np.zeros(distance.shape, dtype=np.int64)
     for _ in range(MAX_HALVINGS):
         kappa += (distance > 0.0) & (2.0 ** -(kappa + 1.0) * half >= distance)
@@ -502,10 +500,7 @@ def _check_tree_on_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> TreeOnRow
     low, high = _threshold_intervals(tree.feature, tree.cuts, tree.left, tree.right, table)
     one_sided = inner[~np.isfinite(low[inner]) | ~np.isfinite(high[inner])]
     if len(one_sided):
-        raise ValueError(
-            f"node {int(one_sided[0])} sends rows to one side only; prune it: the tree predicts the same and costs "
-            "less."
-        )
+        raise ValueError(f"node {int(one_sided[0])} sends rows to one side only; prune it: the tree then costs less.")
     return TreeOnRows(table, wrong, inner, tree.feature[inner], low[inner], high[inner])
 
 
@@ -513,10 +508,7 @@ def _refuse_other_order(tree: Tree, X: Any) -> None:
     """Raise a ValueError if the columns of X have other places than those of the tree."""
     names = Table(X).names
     if names is not None and tree.columns is not None and tree.columns.named and list(tree.columns.names) != names:
-        raise ValueError(
-            f"the tree has the columns {list(tree.columns.names)}, and X {names}; thresholds and ranges are taken by "
-            "position: give both, and X, in the order of the tree's columns."
-        )
+        raise ValueError(f"the tree has the columns {list(tree.columns.names)}, and X {names}; give both in one order.")
 
 
 def _thresholds_from_lists(tree_rows: TreeOnRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:

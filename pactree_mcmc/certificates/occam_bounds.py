@@ -180,9 +180,7 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
     if n.shape != (tree.n_nodes,) or np.any(n[tree.left[inner]] + n[tree.right[inner]] != n[inner]):
         raise ValueError(f"rows has shape {n.shape}; give the rows of each of the {tree.n_nodes} nodes, adding up.")
     if n.min() < 1.0:
-        raise ValueError(
-            f"node {int(np.argmin(n))} holds no row; the bound is for trees in which every node does: prune it first."
-        )
+        raise ValueError(f"node {int(np.argmin(n))} holds no row, and the bound needs some in every node: prune it.")
     split_bits = _read_split_bits(tree, split_bits)
     subtree_bits, path_bits = tree_bits(tree, split_bits, n_classes), np.ones(tree.n_nodes)
     for i in inner:
@@ -385,9 +383,7 @@ def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> RowErrors:
     if all(
         labels_differ(np.full(len(labels), label, dtype=tree.classes.dtype), labels).all() for label in tree.classes
     ):
-        raise ValueError(
-            f"y has none of the classes of the tree, {repr_of(tree.classes.tolist())}; give labels of the same kind."
-        )
+        raise ValueError(f"y has none of the tree's classes, {repr_of(tree.classes.tolist())}; give labels like them.")
     wrong = labels_differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
     return RowErrors(wrong, sums_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes)))
 

@@ -255,8 +255,5 @@ def read_generator(rng: Any) -> np.random.Generator:
     seeds = rng if isinstance(rng, list | tuple) else [rng]
     is_source = rng is None or isinstance(rng, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator)
     if not is_source and not (seeds and all(is_integer(seed) and int(seed) >= 0 for seed in seeds)):
-        raise ValueError(
-            f"rng={repr_of(rng)} is not a source of randomness; give None, an integer >= 0, a SeedSequence or a "
-            "Generator."
-        )
+        raise ValueError(f"rng={repr_of(rng)} is not a source of randomness; give an integer >= 0 or a Generator.")
     return np.random.default_rng(rng if is_source else [int(seed) for seed in seeds] if seeds is rng else int(rng))

@@ -152,23 +152,14 @@ def _read_models(models: Any) -> dict[str, Any]:
         raise ValueError("models is empty; give one model or more, as {name: model}.")
     for name, part in models.items():
         if isinstance(part, VisitedPosterior) or not isinstance(part, TreeModel | ExactPosterior | SampledPosterior):
-            raise TypeError(
-                f"models[{repr_of(name)}] is a {type(part).__name__}; give a TreeModel, or its posterior from "
-                "pt.sample or exact.solve."
-            )
+            raise TypeError(f"models[{repr_of(name)}] is a {type(part).__name__}; give a TreeModel or its posterior.")
     model_of_name = {name: part if isinstance(part, TreeModel) else part.model for name, part in models.items()}
     first_name, first = next(iter(model_of_name.items()))
     for name, model in model_of_name.items():
         if not model.leaf.has_likelihood:
-            raise ValueError(
-                f"models[{repr_of(name)}]: {type(model.leaf).__name__} is a loss, not a likelihood, so it has no "
-                "evidence; compare predictions on held-out rows."
-            )
+            raise ValueError(f"models[{repr_of(name)}] has a loss as leaf, so no evidence; compare predictions.")
         if not len(model.counted_rows):
-            raise ValueError(
-                f"models[{repr_of(name)}] has no row that counts: its evidence is that of the rows of positive weight "
-                "outside the estimation mask, so leave some out of the mask."
-            )
+            raise ValueError(f"models[{repr_of(name)}] has no row that counts; leave some out of the estimation mask.")
         difference = _data_difference(first, model)
         if difference:
             raise ValueError(

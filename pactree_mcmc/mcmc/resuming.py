@@ -110,10 +110,7 @@ def resume(
         if not n_draws and draws is None:
             return post
         if n_draws and draws is not None:
-            raise ValueError(
-                f"{run} is a checkpoint of a run on its way to {course.request.draws} draws; leave draws out, and "
-                "resume what is returned for more."
-            )
+            raise ValueError(f"{run} is a checkpoint on its way to {course.request.draws} draws; leave draws out.")
         if n_draws:
             path, every = check_output_path(run), course.every if checkpoint is None else every
     else:

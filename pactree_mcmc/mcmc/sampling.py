@@ -213,9 +213,7 @@ def _check_length(draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, 
     for name in fixed:
         check_count(name, arguments[name], 0 if name == "tune" else 1)
     if fixed and adaptive:
-        raise ValueError(
-            f"{', '.join(adaptive)} is for an adaptive run; leave out {', '.join(fixed)}, which fix the length."
-        )
+        raise ValueError(f"{', '.join(adaptive)} is for an adaptive run; leave out {', '.join(fixed)}, which fix it.")
     if steps is not None:
         check_count("steps", steps)
         if steps < draws:
@@ -236,9 +234,7 @@ def read_checkpoint_path(path: Any) -> Path:
     """Return the path of a new checkpoint. Raise ValueError if the file exists."""
     path = check_output_path(path)
     if path.exists():
-        raise ValueError(
-            f"checkpoint={str(path)!r} exists already; pt.resume({str(path)!r}) goes on from it, or remove it."
-        )
+        raise ValueError(f"checkpoint={str(path)!r} exists already; pt.resume({str(path)!r}) goes on, or remove it.")
     return path
 
 

@@ -49,9 +49,7 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
     if not model.leaf.has_likelihood:
         raise ValueError(f"{type(model.leaf).__name__} is a loss, not a model of y; there is nothing to simulate.")
     if model.target.weight is not None:
-        raise ValueError(
-            "sample weights do not define a model of data; build the model without sample_weight to simulate."
-        )
+        raise ValueError("sample weights do not define a model of data; build the model without sample_weight.")
     rng = read_generator(rng)
     tree = draw_prior_tree(model, rng)
     return tree, draw_y_given_tree(model, tree, model.leaf.for_one_tree(rng), rng)

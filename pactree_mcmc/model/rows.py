@@ -41,9 +41,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     weight = read_weight(sample_weight, n)
     mask = read_mask(estimation, n)
     if mask is not None and not leaf.uses_estimation:
-        raise ValueError(
-            f"{type(leaf).__name__} does not use estimation=; only FrozenLaplace and PacBayesLoss split the sample."
-        )
+        raise ValueError(f"{type(leaf).__name__} does not use estimation=; only FrozenLaplace and PacBayesLoss do.")
     if leaf.is_classifier:
         target = _class_target(labels, weight, mask)._replace(names=names)
         if kind in "iu" and not is_given and target.n_classes > MAX_QUIET_CLASSES:
@@ -227,10 +225,7 @@ def read_mask(estimation: Any, n: int) -> np.ndarray | None:
             raise ValueError(f"estimation={estimation} of {n} rows leaves E or S empty; give a fraction in (0, 1).")
         mask = np.arange(n) >= n - round(n * estimation)
     if mask.dtype.kind != "b" or mask.shape != (n,):
-        raise ValueError(
-            f"estimation has dtype {mask.dtype} and shape {mask.shape}; give booleans of shape ({n},), True for "
-            "E, or the fraction of the rows, the last ones, that are E."
-        )
+        raise ValueError(f"estimation has dtype {mask.dtype} and shape {mask.shape}; give booleans ({n},), or a part.")
     return mask
 
 

@@ -51,10 +51,7 @@ class RowLaw(metaclass=ABCMeta):
     def place_values(self) -> np.ndarray:
         """Prediction of a leaf at each place, (m, d): class probabilities or means."""
         if self.model.leaf.x_columns is not None:
-            raise ValueError(
-                f"{self.model.leaf!r} looks at columns of X, so a leaf does not predict one value; use predict, "
-                "predict_interval and sample_predictive, which take rows."
-            )
+            raise ValueError(f"{self.model.leaf!r} looks at columns of X, so a leaf has no one value; use predict.")
         return np.ascontiguousarray(self.model.leaf.value(self.place_stats, self.model.target))
 
     def values(self, X: np.ndarray) -> np.ndarray:

@@ -258,8 +258,6 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     logs = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees])
     if not np.isfinite(logs).all():
         t = int(np.argmin(np.isfinite(logs).all(axis=1)))
-        raise ValueError(
-            f"tree {t} has log prior {logs[t, 0]} and log score {logs[t, 1]}; give trees that the prior can draw."
-        )
+        raise ValueError(f"tree {t} has log prior {logs[t, 0]} and log score {logs[t, 1]}; give trees the prior draws")
     sampled = Draws(model, coded, stats, draws.astype(np.int64), logs[:, 0], logs[:, 1])
     return SampledPosterior(sampled.without_undrawn_trees())

@@ -213,16 +213,11 @@ class Columns:
         """Raise a ValueError if column ``k`` of a tree and column ``other_k`` of a model code values differently."""
         name, one, two = other.names[other_k], self.categories[k], other.categories[other_k]
         if one is not None and two is not None and one is not two and one.tolist() != two.tolist():
-            raise ValueError(
-                f"the tree has the categories {one.tolist()} of column {name!r}, and the model {two.tolist()}; give a "
-                "tree over the same categories."
-            )
+            raise ValueError(f"the tree has categories {one.tolist()} of column {name!r}, and the model {two.tolist()}")
         kind, model_kind = self.kind(k), other.kind(other_k)
         if one is None and two is None and (kind.group, kind.levels) != (model_kind.group, model_kind.levels):
             words = [f"{x.group} {list(x.levels)}" if x.levels else x.group for x in (kind, model_kind)]
-            raise ValueError(
-                f"the tree has {words[0]} in column {name!r}, and the model {words[1]}; give a tree over the same."
-            )
+            raise ValueError(f"the tree has {words[0]} in column {name!r}, and the model {words[1]}; give the same.")
 
 
 def columns_of_estimator(estimator: Any) -> Columns | None:
@@ -668,16 +663,12 @@ def _days(values: np.ndarray, name: str, contents: str) -> np.ndarray:
     microseconds = values.astype(f"{kind}8[us]")
     beyond = ~is_nat & (microseconds.astype(f"{kind}8[D]") != values.astype(f"{kind}8[D]"))
     if beyond.any():
-        raise ValueError(
-            f"column {name!r} holds {contents} beyond the year 290,000 (first in row {int(np.argmax(beyond))})."
-        )
+        raise ValueError(f"column {name!r} holds {contents} beyond the year 290,000 (row {int(np.argmax(beyond))}).")
     has_fraction = microseconds < values
     if has_fraction.any() and kind == "m":
         ticks = values.astype("m8[ns]").astype(np.int64)
         if (np.abs(ticks[~is_nat]) >= EXACT_TICKS).any():
-            raise ValueError(
-                f"column {name!r} holds durations beyond 52 days in nanoseconds; round them to microseconds."
-            )
+            raise ValueError(f"column {name!r} holds durations beyond 52 days in nanoseconds; round to microseconds.")
         return np.where(is_nat, np.nan, ticks / NANOSECONDS)
     return np.where(is_nat, np.nan, (microseconds.astype(np.int64) + has_fraction) / MICROSECONDS)
 
@@ -715,9 +706,7 @@ def _read_objects(values: np.ndarray, name: str, model_kind: Kind | None) -> tup
     for types, convert in CONVERSIONS:
         if entries and all(isinstance(value, types) for value in entries):
             if len({getattr(value, "tzinfo", None) is None for value in entries}) > 1:
-                raise ValueError(
-                    f"column {name!r} mixes times with and without a time zone; give all one or the other."
-                )
+                raise ValueError(f"column {name!r} mixes times with and without a time zone; give all one or the other")
             ticks = np.array([convert(value) for value in entries])
             out = np.full(len(values), np.array("NaT", dtype=ticks.dtype))
             out[present] = ticks

@@ -47,6 +47,4 @@ def _call_check(check: Any, *args: Any, values: tuple, **settings: Any) -> Any:
         raise
     except Exception as error:
         words = " and ".join(repr_of(value) for value in values)
-        raise ValueError(
-            f"{words} cannot be used ({type(error).__name__}: {error}); give tables of numbers."
-        ) from error
+        raise ValueError(f"{words} cannot be used ({type(error).__name__}: {error}); give tables of numbers") from error

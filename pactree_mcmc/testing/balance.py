@@ -117,10 +117,7 @@ def check_balance(
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is {repr_of(model)}; give a TreeModel.")
     if not model.lowered.leaf.is_fixed:
-        raise ValueError(
-            f"{model.leaf!r} has a parameter that all leaves share, so that a tree's score is not a sum over them; "
-            "check the move with another leaf."
-        )
+        raise ValueError(f"{model.leaf!r} has a parameter that all leaves share; check the move with another leaf.")
     check_count("most_trees", most_trees, 1, LARGEST_MAX_TREES)
     check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
@@ -140,10 +137,7 @@ class _BalanceCheck:
         try:
             self.reached = ReachedTrees(model, Stepper("grow-prune"), self.chain, max_trees)
         except TooManyTrees:
-            raise ValueError(
-                f"the model has more than most_trees={max_trees} trees; give fewer rows or features, or a smaller "
-                "max_depth."
-            ) from None
+            raise ValueError(f"the model has more than most_trees={max_trees} trees; give fewer rows") from None
         trees = self.reached.trees
         self.log_prior = np.array([model.log_prior(tree) for tree in trees])
         self.log_score = np.array([model.log_score(tree) for tree in trees])
@@ -190,9 +184,7 @@ class _BalanceCheck:
                 )
             proposal = self.stepper.proposal
             if "replace" not in self.needs.scratch and proposal.edit not in self.without_replacing:
-                raise BalanceError(
-                    f"{self.stepper.name!r} replaces a subtree, but was made with replaces=False; give replaces=True."
-                )
+                raise BalanceError(f"{self.stepper.name!r} replaces a subtree; give replaces=True, not replaces=False.")
             if j != i:
                 self.proposals.setdefault((i, j), proposal)
             self._check_arrays(i, j)
@@ -200,9 +192,7 @@ class _BalanceCheck:
         try:
             return self.stepper.transition_row(self.chain, snapshot, check)
         except StepError as error:
-            raise BalanceError(
-                f"the step of {self.stepper.name!r} {error}. It was called in\n{self._text(i)}"
-            ) from error
+            raise BalanceError(f"the step of {self.stepper.name!r} {error}. It was given\n{self._text(i)}") from error
         except IndexError as error:
             array_of_flag = {"replaces": "replace", "scans": "scan"}
             flags = ", ".join(f"{flag}=False" for flag, name in array_of_flag.items() if name not in self.needs.scratch)

@@ -85,9 +85,7 @@ def check_leaf(
     if not isinstance(leaf, Leaf):
         raise TypeError(f"leaf is {repr_of(leaf)}; give a leaf, such as pt.DirichletMultinomial().")
     if leaf.x_columns is not None:
-        raise ValueError(
-            f"{leaf!r} predicts by columns of X; give a leaf that depends on the rows of a cell by its sums alone."
-        )
+        raise ValueError(f"{leaf!r} predicts by columns of X; give a leaf that depends on rows by their sums alone.")
     check_count("n_cells", n_cells, 1, MAX_CELLS)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
     generator = read_generator(rng)
@@ -166,9 +164,7 @@ class _LeafCheck:
             raise LeafError("row_stats returns entries that are not finite; return finite statistics.")
         root = self.model.root_cell().stats(shape[1])
         if not np.allclose(root, self.rows.sum(axis=0), rtol=1e-12, atol=1e-12):
-            raise LeafError(
-                f"the statistics of all rows are {root}, and those of the rows add up to {self.rows.sum(0)}."
-            )
+            raise LeafError(f"the statistics of all rows are {root}, and those of rows add up to {self.rows.sum(0)}")
 
     def _scores(self, cell: np.ndarray) -> tuple[float, float]:
         """Return the score of a cell with statistics ``cell`` (n_stats,), by Python and by compiled code, nats."""
@@ -178,9 +174,7 @@ class _LeafCheck:
         """Raise a LeafError if the plain and the compiled score of a cell differ or are not finite."""
         plain, compiled = self._scores(cell)
         if not np.isfinite(plain) or not np.isfinite(compiled):
-            raise LeafError(
-                f"the score of a cell is {plain!r}, compiled {compiled!r}; its statistics: {cell.tolist()}."
-            )
+            raise LeafError(f"the score of a cell is {plain!r}, compiled {compiled!r}; its statistics: {cell.tolist()}")
         difference = abs(plain - compiled) / max(abs(plain), abs(compiled), 1.0)
         self.max_difference = max(self.max_difference, difference)
         if difference > self.tolerance:

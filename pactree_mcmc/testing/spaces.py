@@ -409,9 +409,7 @@ class Stepper:
         proposal = self.propose(rng, chain.model, chain.packed_state)
         if not isinstance(proposal, self.proposal_class):
             returned = "nothing" if proposal is None else f"a {type(proposal).__name__}"
-            raise StepError(
-                f"returned {returned}; return a Proposal in every case, moves.nothing() if the step proposes nothing"
-            )
+            raise StepError(f"returned {returned}; return a Proposal, moves.nothing() if the step proposes nothing")
         n_counts = len(chain.kernel.move_objects[chain.kernel.names.index(self.name)].counts)
         if not 0 <= proposal.which < n_counts:
             counts = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"

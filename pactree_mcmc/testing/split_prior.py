@@ -102,9 +102,7 @@ def check_split_prior(
     for _ in range(int(n_walks)):
         check.check_path(generator)
     if check.n_splits == 0:
-        raise ValueError(
-            f"no cell of X can be split by {split_prior!r}: nothing was checked; pass X= with more rows or values."
-        )
+        raise ValueError(f"no cell of X can be split by {split_prior!r}: nothing was checked; pass X= with more rows.")
     return SplitPriorReport(split_prior, check.n_cells, check.n_splits, check.max_difference)
 
 

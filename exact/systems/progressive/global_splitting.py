@@ -75,9 +75,7 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     model = TreeModel(X, np.zeros(Table(X).n_rows, dtype=int), tree_prior=prior, split_prior=split_prior)
     structure = match_columns(structure, model.columns)
     if structure.feature.max() >= model.n_features:
-        raise ValueError(
-            f"the structure splits on feature {structure.feature.max()}; X has {model.n_features} columns."
-        )
+        raise ValueError(f"the structure splits on feature {structure.feature.max()}; X has {model.n_features} columns")
     return count_splittings(model, structure, max_cells)
 
 

@@ -145,10 +145,7 @@ def check_mixture(model: Any, splits: str) -> tuple[int, int]:
     if splits == "global":
         check_global(model)
     elif splits == "corollary" and not model.split_prior.has_equal_weights:
-        raise ValueError(
-            f"{model.split_prior!r} weighs splits; Corollary 2 counts splits that are equally likely: give "
-            "splits='counted'."
-        )
+        raise ValueError(f"{model.split_prior!r} weighs splits, which Corollary 2 does not; give splits='counted'.")
     if isinstance(model.tree_prior, LeafPenalty):
         raise ValueError("LeafPenalty is not normalised; give BranchingProcess or ChipmanPrior.")
     assert model.target.estimation is not None  # FrozenLaplace has an E
@@ -366,9 +363,7 @@ def _with_corollary_terms(model: TreeModel, graph: CellGraph) -> CellGraph:
     """Return the graph of cuts between values, with a cost log(N + 1) for each leaf in place of those of splits."""
     # N is the number of rows plus one; the cost left out is the log of the number of splits of a cell on a feature
     if model.columns.is_nominal.any():
-        raise ValueError(
-            "a feature is nominal, and Corollary 2 counts the cuts of ordered ones; give splits='counted'."
-        )
+        raise ValueError("a feature is nominal, and Corollary 2 counts cuts of ordered ones; give splits='counted'.")
     owner = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     pair = owner * model.n_features + graph.feature
     _, place, count = np.unique(pair, return_inverse=True, return_counts=True)

@@ -179,9 +179,7 @@ def local_rule(model: TreeModel) -> ModelRule:
     if model.columns.is_nominal.any() or model.columns.twins:
         raise ValueError("a column is nominal or has missing values; give ordered columns of numbers.")
     if model.shape is not None or getattr(model.split_prior, "trivial", False):
-        raise ValueError(
-            f"{model.split_prior!r} has splits that are not cuts of X; give LocalCuts(), grids or dyadic cuts."
-        )
+        raise ValueError(f"{model.split_prior!r} has splits that are no cuts of X; give LocalCuts, grids or DyadicCuts")
     splits = [PlainSplit(k, cut, -1) for k in range(model.n_features) for cut in range(int(model.n_codes[k]) - 1)]
 
     def rule(earlier: dict[str, int], leaf: str) -> np.ndarray:

@@ -126,9 +126,7 @@ def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
     # ``uses_estimation`` E is empty. Rows of weight 0 are in no S.
     estimation = target.estimation if uses_estimation else None
     if resplit and estimation is None:
-        raise ValueError(
-            "resplit=True divides the sample anew, and this model has no E; give it estimation=, or drop it."
-        )
+        raise ValueError("resplit=True divides the sample anew, and the model has no E; give estimation=, or drop it")
     counted, generator, out = target.weights > 0.0, read_generator(rng), []
     for _ in range(orders):
         mask = estimation
@@ -300,10 +298,7 @@ class ProgressiveMixture(Posterior):
         return float(self.stage_log_evidence[0, -1])
 
     def kl_to_prior(self) -> float:
-        raise ValueError(
-            "the divergence from the prior of the mean over stages is unknown, since a tree has another probability in "
-            "each stage: use exact.solve(model)."
-        )
+        raise ValueError("the mean over stages has no divergence from the prior that is known: use exact.solve(model).")
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
         stop, fraction = self._root_pmf

@@ -96,9 +96,7 @@ def _rows_in_leaf(min_samples_leaf: Any, n_rows: int) -> int:
         return check_count("min_samples_leaf", min_samples_leaf)
     fraction = as_number(min_samples_leaf)
     if fraction is None or not 0.0 < fraction < 1.0:
-        raise ValueError(
-            f"min_samples_leaf={repr_of(min_samples_leaf)}; give an integer >= 1, or a fraction of the rows in (0, 1)."
-        )
+        raise ValueError(f"min_samples_leaf={repr_of(min_samples_leaf)}; give an integer >= 1, or a fraction below 1.")
     return math.ceil(fraction * n_rows)
 
 
@@ -114,14 +112,9 @@ def check_leaf_fits(leaf: Any, power: Any, *, for_classes: bool) -> None:
         return
     name = type(leaf).__name__
     if leaf.is_classifier and not for_classes:
-        raise ValueError(
-            f"leaf={repr_of(leaf)} predicts classes; give a leaf of numbers, such as NormalInverseGamma(), or take "
-            "BayesianTreeClassifier."
-        )
+        raise ValueError(f"leaf={repr_of(leaf)} predicts classes; give a leaf of numbers, or use the classifier.")
     if for_classes and not leaf.is_classifier:
-        raise ValueError(
-            f"leaf={repr_of(leaf)} predicts numbers; give DirichletMultinomial(...), or take BayesianTreeRegressor."
-        )
+        raise ValueError(f"leaf={repr_of(leaf)} predicts numbers; give DirichletMultinomial, or use the regressor.")
     if leaf.y_columns != 1 or isinstance(leaf, FrozenLaplace):
         needs = f"{leaf.y_columns} columns of y" if leaf.y_columns != 1 else "estimation="
         raise ValueError(f"{name} needs {needs}, which the estimators do not have; take pt.TreeModel and pt.sample.")

@@ -80,9 +80,7 @@ def generator_from(source: Any) -> np.random.Generator:
     if not isinstance(source, dict):
         return np.random.default_rng(source)
     if source["bit_generator"] not in BIT_GENERATORS:
-        raise ValueError(
-            f"a chain that draws from {source['bit_generator']} cannot be continued; use {', '.join(BIT_GENERATORS)}."
-        )
+        raise ValueError(f"a chain of {source['bit_generator']} cannot be continued; use {', '.join(BIT_GENERATORS)}.")
     bits = getattr(np.random, source["bit_generator"])()
     bits.state = source
     return np.random.Generator(bits)

@@ -56,9 +56,7 @@ def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
     if ladder.ndim != 1 or len(ladder) < MIN_LADDER_LEVELS:
         raise ValueError(f"betas={repr_of(betas)}; give how many, or a ladder of at least {MIN_LADDER_LEVELS}.")
     if not np.isfinite(ladder).all() or ladder[0] != 1.0 or ladder[-1] < 0.0 or np.any(ladder[1:] >= ladder[:-1]):
-        raise ValueError(
-            f"betas={repr_of(ladder.tolist())} is not a ladder; give powers of the score that decrease from 1."
-        )
+        raise ValueError(f"betas={repr_of(ladder.tolist())} is not a ladder; give powers that decrease from 1.")
     return ladder, False
 
 

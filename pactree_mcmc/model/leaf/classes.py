@@ -78,9 +78,7 @@ class DirichletMultinomial(ClassLeaf):
 
     def resolve(self, target: Target) -> Self:
         if np.ndim(self.alpha) and np.shape(self.alpha) != (target.n_classes,):
-            raise ValueError(
-                f"alpha has shape {np.shape(self.alpha)}; y has {target.n_classes} classes: one entry each."
-            )
+            raise ValueError(f"alpha has shape {np.shape(self.alpha)}; y has {target.n_classes} classes: give one each")
         return self
 
     def _alpha(self, target: Target) -> np.ndarray:
@@ -222,9 +220,7 @@ class FrozenLaplace(ClassLeaf):
         if target.estimation is None:
             raise ValueError("FrozenLaplace needs estimation=: a boolean mask (n,) of the rows that freeze the leaves.")
         if not target.estimation.any():
-            raise ValueError(
-                "the estimation mask selects no row; FrozenLaplace would learn nothing: mark some as True."
-            )
+            raise ValueError("the estimation mask selects no row; FrozenLaplace would learn nothing: mark some as True")
         return self
 
     def params(self, target: Target) -> np.ndarray:
@@ -306,9 +302,7 @@ class PacBayesLoss(ClassLeaf):
 
     def resolve(self, target: Target) -> Self:
         if target.estimation is not None and not target.estimation.any():
-            raise ValueError(
-                "the estimation mask selects no row; PacBayesLoss would have no labels: mark some as True."
-            )
+            raise ValueError("the estimation mask selects no row; PacBayesLoss would have no labels: mark some as True")
         return self
 
     def params(self, target: Target) -> np.ndarray:

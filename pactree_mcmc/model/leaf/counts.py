@@ -57,10 +57,7 @@ class ExposedLeaf(Leaf):
 def read_exposures(leaf: Leaf, exposure: Any, n: int) -> np.ndarray:
     """Return the exposures (n,) of n new rows, given as a number or an array."""
     if not isinstance(leaf, ExposedLeaf):
-        raise ValueError(
-            f"{type(leaf).__name__} has no exposure; leave exposure= out. PoissonGamma, ExponentialGamma and "
-            "WeibullGamma have one."
-        )
+        raise ValueError(f"{type(leaf).__name__} has no exposure; drop exposure=, or give a leaf of counts or times.")
     check_positive("exposure", exposure, entries=True)
     exposures = read_numbers("exposure", exposure)
     if exposures.ndim and exposures.shape != (n,):

@@ -39,21 +39,14 @@ def check_calls(score: Callable[..., Any], has_params: bool, functions: dict[str
     """Raise a ValueError if ``score`` or another function does not take the arguments with which a leaf calls it."""
     if not _accepts(score, "s, n, params" if has_params else "s, n"):
         if has_params and _accepts(score, "s, n"):
-            raise ValueError(
-                "score takes no params, and params= are given; write score(s, n, params), or leave them out."
-            )
+            raise ValueError("score takes no params, and params= are given; write score(s, n, params), or drop them.")
         if not has_params and _accepts(score, "s, n, params"):
             raise ValueError("score takes three arguments, and no params are given; give params=.")
-        raise ValueError(
-            "score is called as score(s, n), or score(s, n, params) with params=; it takes other arguments."
-        )
+        raise ValueError("score is called as score(s, n), or score(s, n, params) with params=; it takes others.")
     for name, function in functions.items():
         call = CALL_ARGUMENTS[name] + (", X" if has_x and name != "log_score" else "")
         if function is not None and not _accepts(function, call):
-            raise ValueError(
-                f"{name} is called as {name}({call}), and takes other arguments. Params are given to score alone: make "
-                "the leaf in a function that has them."
-            )
+            raise ValueError(f"{name} is called as {name}({call}), and takes other arguments, without the params.")
 
 
 def _accepts(function: Any, call: str) -> bool:
@@ -343,10 +336,7 @@ class CustomLeaf(Leaf):
             if function is not None and not callable(function):
                 raise TypeError(f"{argument} is {repr_of(function)}; give a function.")
         if self.is_classifier and (stats is not None or self.y_columns > 1 or self.x_columns is not None):
-            raise ValueError(
-                "with classes=True the sums are the weights of the classes; leave stats=, y_columns= and x_columns= "
-                "out."
-            )
+            raise ValueError("with classes=True sums are weights of classes; drop stats=, y_columns= and x_columns=")
         if survival is not None and (self.is_classifier or self.y_columns > 2 or self.x_columns is not None):
             raise ValueError(
                 "survival= is for y of times, or of time and event: leave out classes= and x_columns=, and give "
@@ -383,9 +373,7 @@ class CustomLeaf(Leaf):
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         stats = np.asarray(self._function("stats", "a model")(y.copy(), *_copies(target.regressors)), dtype=np.float64)
         if stats.ndim != 2 or stats.shape[0] != len(y) or stats.shape[1] == 0:
-            raise ValueError(
-                f"stats= of {self!r} returned shape {stats.shape} for {len(y)} rows; return (n, k), k >= 1."
-            )
+            raise ValueError(f"stats= of {self!r} returned shape {stats.shape} for {len(y)} rows; return (n, k >= 1)")
         return stats.T
 
     def plain_score(self, sums: np.ndarray, target: Target | None) -> float:

@@ -408,9 +408,7 @@ def checked_weight(rule: SplitRule, cut: np.ndarray) -> float:
     """Return the weight of a cut, its fields (1, N_FIELDS), by the function in the split prior ``rule``."""
     weight = weight_at(rule.weight_address, cut, rule.params)
     if not (weight >= 0.0 and weight <= LARGEST_WEIGHT):
-        raise ValueError(
-            "CustomSplits: the weight of a split is negative, above 1e100 or not a number; check(X) says of which one."
-        )
+        raise ValueError("CustomSplits: the weight of a split is negative, above 1e100 or not a number; see check(X).")
     return weight
 
 

@@ -150,9 +150,7 @@ class CustomSplits(SplitPrior):
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         if columns.twins:
             name = columns.names[columns.twins[0]]
-            raise ValueError(
-                f"column {name!r} has missing values, which a weight of CustomSplits cannot see; fill them in."
-            )
+            raise ValueError(f"column {name!r} has missing values, which weights of splits cannot see; fill them in.")
         return self.of.scales(table, columns)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:

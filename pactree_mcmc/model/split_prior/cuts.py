@@ -334,9 +334,7 @@ class DyadicCuts(SplitPrior):
             bounds = read_numbers("bounds", self.bounds)
             set_field(self, "bounds", self.bounds if isinstance(self.bounds, list | tuple) else bounds)
             if bounds.ndim != 2 or bounds.shape[1] != 2 or not np.isfinite(bounds).all():
-                raise ValueError(
-                    f"bounds has shape {bounds.shape}; give finite (lower, upper) for each feature: (p, 2)."
-                )
+                raise ValueError(f"bounds has shape {bounds.shape}; give finite (lower, upper) of each feature: (p, 2)")
             if np.any(bounds[:, 0] >= bounds[:, 1]):
                 k = int(np.argmax(bounds[:, 0] >= bounds[:, 1]))
                 raise ValueError(f"bounds of feature {k} are {bounds[k].tolist()}; give lower < upper.")

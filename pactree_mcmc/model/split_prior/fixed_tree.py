@@ -69,7 +69,7 @@ class FixedTree(SplitPrior):
         is_joint = np.zeros(m, dtype=np.bool_) if self.joint is None else np.array(read_array("joint", self.joint))
         if is_joint.dtype.kind != "b" or is_joint.shape != (m,):
             raise ValueError(
-                f"joint has dtype {is_joint.dtype} and shape {is_joint.shape}; give booleans of shape ({m},)."
+                f"joint has dtype {is_joint.dtype} and shape {is_joint.shape}; give booleans of shape ({m},)"
             )
         wrong = is_joint & (self.tree.feature == LEAF)
         wrong[0] = is_joint[0]

@@ -260,17 +260,11 @@ def calibration(
             "predict_interval has intervals of a new y, and their coverage of held-out rows can be counted."
         )
     elif isinstance(model.leaf, OneRateLeaf) and model.leaf.exposure is not None:
-        raise ValueError(
-            "the model has exposures, and survival functions are for exposure 1; a comparison with rows of other "
-            "exposures would be wrong."
-        )
+        raise ValueError("the model has exposures, and survival functions are for exposure 1; leave them out.")
     ends = central_fractions(coverage)
     if not isinstance(groups, Tree):
         if not is_integer(groups):
-            raise TypeError(
-                f"groups is a {type(groups).__name__}; give a number of groups, or a Tree whose leaves are the groups, "
-                "such as post.map_tree()."
-            )
+            raise TypeError(f"groups is a {type(groups).__name__}; give a number, or a Tree whose leaves they are.")
         groups = check_count("groups", groups)
     times = None if times is None else read_times(times)
     refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
@@ -378,9 +372,7 @@ def _groups_by_tree(post: TreeDistribution, numbers: np.ndarray, tree: Tree) -> 
     """Divide rows into groups by the leaf of ``tree`` they reach."""
     tree = match_columns(tree, post.model.columns)
     if tree.feature.max() >= post.model.n_features:
-        raise ValueError(
-            f"groups is a tree that splits on feature {tree.feature.max()}; the model has {post.model.n_features}."
-        )
+        raise ValueError(f"groups splits on feature {tree.feature.max()}; the model has {post.model.n_features}.")
     leaves, group = np.unique(tree.routes().leaves(numbers), return_inverse=True)
     columns = post.model.columns
     paths = [[condition for _, condition in path_to(tree.arrays, None, 0, leaf)] for leaf in leaves.tolist()]

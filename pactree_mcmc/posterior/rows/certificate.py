@@ -202,10 +202,7 @@ def refuse_regression(post: TreeDistribution) -> np.ndarray:
     """Return the classes (K,) of a classification model, or raise a ValueError for a regression."""
     classes = post.model.classes_
     if classes is None:
-        raise ValueError(
-            f"{type(post.model.leaf).__name__} is a regression; certificates are for losses in [0, 1]: "
-            "give a classification model."
-        )
+        raise ValueError(f"{type(post.model.leaf).__name__} is a regression; certificates are for losses in [0, 1].")
     return classes
 
 

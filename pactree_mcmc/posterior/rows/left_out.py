@@ -40,10 +40,7 @@ def log_likelihoods(draws: Draws) -> np.ndarray:
 def refuse_not_left_out(draws: Draws) -> None:
     """Raise a ValueError if the draws have no leave-one-out densities, as those of many stages or of a loss."""
     if not draws.sees_all_rows:
-        raise ValueError(
-            "the draws are of many stages, not of the posterior given all rows; "
-            "leave-one-out needs draws of pt.sample or exact.solve."
-        )
+        raise ValueError("the draws are of many stages; leave-one-out needs draws given all rows: use sample or solve.")
     if not draws.model.leaf.has_likelihood:
         name = type(draws.model.leaf).__name__
         raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")

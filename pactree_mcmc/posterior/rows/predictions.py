@@ -571,9 +571,7 @@ def refuse_no_expectation(model: TreeModel) -> None:
     """Raise a ValueError if the leaf model cannot draw E(y) given the rows of a leaf."""
     refuse_loss(model)
     if not model.leaf.has_expectation:
-        raise ValueError(
-            f"{model.leaf!r} has no expectation, which an interval or a draw of E(y) needs; give expectation=."
-        )
+        raise ValueError(f"{model.leaf!r} has no expectation, which intervals and draws of E(y) need; give it one.")
 
 
 class DrawnLeafValues(NamedTuple):
@@ -649,8 +647,5 @@ def values_at_exposure(model: TreeModel, values: np.ndarray, exposures: np.ndarr
         is_lost = ~np.isfinite(factor) | (factor == 0.0)
         if is_lost.any():
             wrong = exposures[np.argmax(is_lost)]
-            raise ValueError(
-                f"exposure={wrong} multiplies the times at exposure 1 by a number beyond 1e308 or below its inverse; "
-                "give exposures nearer to 1."
-            )
+            raise ValueError(f"exposure={wrong} gives times beyond 1e308 or below 1e-308; give exposures nearer to 1.")
         return values * factor.reshape(-1, *[1] * (values.ndim - 1))

@@ -174,10 +174,7 @@ def median_survival(post: TreeDistribution, X: Any, coverage: float = 0.9, *, ex
 
     leaf, numbers, rows = survival_leaf(post.model), post.model.columns.numbers(X), post._rows
     if not isinstance(leaf, SurvivalLeaf):
-        raise ValueError(
-            f"the median time of {leaf!r} has no closed form; find the time at which post.survival(X, times).mean is "
-            "one half."
-        )
+        raise ValueError(f"{leaf!r} has no closed median; find the time at which post.survival(X, times).mean is .5")
     fractions = central_fractions(coverage)
     if isinstance(leaf, OneRateLeaf):
         ends = leaf.median_given(quantiles_at(rows, leaf.rates(rows.place_stats), numbers, fractions))[:, ::-1]
