@@ -41,28 +41,8 @@ from .occam_bounds import (
 )
 
 __all__ = [
-    "binary_kl",
-    "binomial_tail_inversion",
-    "compression",
-    "compression_tail",
-    "compression_tree_bound",
-    "compute_R",
-    "dyadic_bits",
-    "dyadic_length",
-    "dyadic_penalty",
-    "dyadic_tree_bound",
-    "holdout",
-    "holdout_gibbs",
-    "kl_inverse",
-    "naive_occam",
-    "occam_continuous",
-    "occam_discrete",
-    "occam_tree_bound",
-    "optimal_lambda",
-    "pac_bayes_kl",
-    "pac_bayes_lambda",
-    "root_fragment",
-    "tree_bits",
-    "vote_factor_two",
-    "vote_tandem",
-]
+    "binary_kl", "binomial_tail_inversion", "compression", "compression_tail", "compression_tree_bound", "compute_R",
+    "dyadic_bits", "dyadic_length", "dyadic_penalty", "dyadic_tree_bound", "holdout", "holdout_gibbs", "kl_inverse",
+    "naive_occam", "occam_continuous", "occam_discrete", "occam_tree_bound", "optimal_lambda", "pac_bayes_kl",
+    "pac_bayes_lambda", "root_fragment", "tree_bits", "vote_factor_two", "vote_tandem",
+]  # fmt: skip

@@ -213,11 +213,16 @@ class Columns:
         """Raise a ValueError if column ``k`` of a tree and column ``other_k`` of a model code values differently."""
         name, one, two = other.names[other_k], self.categories[k], other.categories[other_k]
         if one is not None and two is not None and one is not two and one.tolist() != two.tolist():
-            raise ValueError(f"the tree has categories {one.tolist()} of column {name!r}, and the model {two.tolist()}")
+            raise ValueError(
+                f"the tree has the categories {one.tolist()} of column {name!r}, and the model {two.tolist()}; give a "
+                "tree over the same categories."
+            )
         kind, model_kind = self.kind(k), other.kind(other_k)
         if one is None and two is None and (kind.group, kind.levels) != (model_kind.group, model_kind.levels):
             words = [f"{x.group} {list(x.levels)}" if x.levels else x.group for x in (kind, model_kind)]
-            raise ValueError(f"the tree has {words[0]} in column {name!r}, and the model {words[1]}; give the same.")
+            raise ValueError(
+                f"the tree has {words[0]} in column {name!r}, and the model {words[1]}; give a tree over the same."
+            )
 
 
 def columns_of_estimator(estimator: Any) -> Columns | None:

@@ -18,18 +18,7 @@ from .predictions import plot_calibration, plot_partial_dependence, plot_partiti
 from .tree import plot_consensus, plot_leaves, plot_shape, plot_tree
 
 __all__ = [
-    "plot_calibration",
-    "plot_consensus",
-    "plot_forest",
-    "plot_inclusion",
-    "plot_leaves",
-    "plot_n_leaves",
-    "plot_partial_dependence",
-    "plot_partition",
-    "plot_posterior",
-    "plot_shape",
-    "plot_split_frequencies",
-    "plot_surface",
-    "plot_survival",
-    "plot_tree",
-]
+    "plot_calibration", "plot_consensus", "plot_forest", "plot_inclusion", "plot_leaves", "plot_n_leaves",
+    "plot_partial_dependence", "plot_partition", "plot_posterior", "plot_shape", "plot_split_frequencies",
+    "plot_surface", "plot_survival", "plot_tree",
+]  # fmt: skip
