@@ -5,11 +5,11 @@ draws, and ends if they satisfy the criterion. Otherwise, if there is room, thei
 teams, and a new stretch begins, which drops the draws before it. Without graphs, or room for a stretch, the stretch is
 extended: it makes further draws, and keeps every second one of twice as many.
 
-There are six stretches at most, of 1, 1, 2, 2, 4 and 4 times the steps of the first one, beside those that confirm. Of
-several stretches, one that satisfies the criterion lacks the rare excursions of chains more often than others, so that
-its errors are understated. Therefore the next one must satisfy it too, and takes its place. The first stretch, a
-confirming one and draws that were extended need no confirmation. The run ends after a given number of steps, whose cost
-in rows visited was measured in tuning. So the same seed ends at the same draw on any machine.
+Stretches have 1, 1, 2, 2, 4, 4, 8, ... times the steps of the first one, beside those that confirm. Of several
+stretches, one that satisfies the criterion lacks the rare excursions of chains more often than others, so that its
+errors are understated. Therefore the next one must satisfy it too, and takes its place. The first stretch, a confirming
+one and draws that were extended need no confirmation. The run ends after a given number of steps, whose cost in rows
+visited was measured in tuning. So the same seed ends at the same draw on any machine.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ from .run.run_chain import RunChain, draw, measure, tune
 from .whole.evidence import team_evidences, with_evidences
 from .whole.rounds import has_room_in_graphs, tune_in_teams, with_draws_in_graphs
 
-MAX_STRETCHES = 6
-"""Largest number of stretches. Later the graphs gain little."""
 PILOT_STEPS = 10
 """Number of first steps by which the cost of a step is measured in a run without a density."""
 MAX_PILOT_FRACTION = 0.5
@@ -207,7 +205,7 @@ def next_stretch(run: Run) -> Stretch | None:
         if is_trusted or not first_that_fits(run, now.thin):
             return None
         return run.stretch._replace(before=run.steps, confirms=True, goal=draws)
-    if now.number + 1 < MAX_STRETCHES and has_room_in_graphs(run):
+    if has_room_in_graphs(run):
         thin = first_that_fits(run, thin_of_stretch(now.number + 1), now.thin)
         if thin > 0:
             return Stretch(now.number + 1, False, run.steps, thin, draws, run.stretch.limit)
@@ -216,7 +214,7 @@ def next_stretch(run: Run) -> Stretch | None:
 
 
 def thin_of_stretch(number: int) -> int:
-    """Return the number of steps between two draws in a stretch, if there is room for it: 1, 1, 2, 2, 4, 4."""
+    """Return the number of steps between two draws in a stretch, if there is room for it: 1, 1, 2, 2, 4, 4, ..."""
     return 2 ** (number // 2)
 
 

@@ -36,7 +36,9 @@ about 8,000 passes (four tables, benchmarks/README.md), which then is .6 of the 
 MIN_ROUND_LENGTH = 1 / 3
 """Smallest length of a round, relative to `ROUND_STEPS` and `ROUND_TREES`, at which a density is fitted by default."""
 MAX_GRAPH_PIECES = 1 << 17
-"""Largest number of pieces, and of links, of a graph at the end of tuning. Draws may double it later."""
+"""Largest number of pieces, and of links, of a graph at the end of tuning."""
+MAX_GRAPH_PIECES_LATER = 1 << 19
+"""The same, when draws and further trees are added between stretches. Graphs of housing (354 x 13) get 300,000."""
 WHOLE_WORK = 4e10
 """Default number of rows that a run with a density visits, in all chains. Tables of some hundred rows may need all."""
 MAX_WHOLE_LENGTH = 32
@@ -165,7 +167,7 @@ def has_room_in_graphs(run: Run) -> bool:
     teams = {run.chains[c].team for c in run.up}
     counts = [graph.used for t, graph in enumerate(run.tuned.graphs) if t in teams]
     return len(counts) > 0 and all(
-        bool(n[N_PIECES] > 0 and n.max() + len(run.up) * MIN_FREE_ENTRIES <= 2 * MAX_GRAPH_PIECES) for n in counts
+        bool(n[N_PIECES] > 0 and n.max() + len(run.up) * MIN_FREE_ENTRIES <= MAX_GRAPH_PIECES_LATER) for n in counts
     )
 
 
@@ -177,7 +179,7 @@ def with_draws_in_graphs(run: Run) -> Tuned:
     for graph, team in zip(run.tuned.graphs, teams, strict=True):
         others = [c for c in run.up if c not in team]
         for i, c in enumerate(team):
-            n_free = (2 * MAX_GRAPH_PIECES - int(graph.used.max())) // len(team)
+            n_free = (MAX_GRAPH_PIECES_LATER - int(graph.used.max())) // len(team)
             args[c] = n_free, n_round_trees(run.request), tuple(run.draws[d] for d in (c, *others[i :: len(team)]))
     lost_before = dict(run.lost_chains)
     new_graphs: dict[int, Graph] = advance(run, add_draws, args, 1.0)

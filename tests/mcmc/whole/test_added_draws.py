@@ -365,8 +365,8 @@ def test_draws_are_added_to_graphs_with_room_alone(nothing_fresh, monkeypatch):
     run.tuned = empty._replace(density=None, graphs=())
     assert not has_room_in_graphs(run)
     run.tuned, used = grown, max(int(graph.used.max()) for graph in grown.graphs)
-    for most, has_room in ((used // 2 + MIN_FREE_ENTRIES + 1, True), (used // 2, False)):
-        monkeypatch.setattr(_rounds, "MAX_GRAPH_PIECES", most)
+    for most, has_room in ((used + 2 * MIN_FREE_ENTRIES, True), (used, False)):
+        monkeypatch.setattr(_rounds, "MAX_GRAPH_PIECES_LATER", most)
         assert has_room_in_graphs(run) == has_room
 
 
