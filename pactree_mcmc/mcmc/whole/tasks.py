@@ -79,8 +79,8 @@ def add_draws(
     chain: RunChain, tuned: Tuned, n_free: int, n_trees: int, draws: tuple[Saved, ...]
 ) -> Generator[None, bool | None, Graph]:
     """Return a copy of a chain's graph to which trees of ``draws`` and ``n_trees`` independent trees were added."""
-    # each entry of ``draws`` has those of a chain. The copy has room for ``n_free`` more pieces and links. The trees are
-    # of their own, so that the chain goes on with the tree and the numbers it would have had
+    # an entry of ``draws`` has those of a chain. The copy has room for ``n_free`` more pieces and links. Another chain
+    # adds the trees, so that this one goes on with the tree and the numbers it would have had
     trees, is_over = replica_of_team(chain.sampler.lowered, tuned, chain.team, chain.rest), None
     graph = set_growing(trees, tuned.graphs[chain.team], n_free)
     for saved in draws:
