@@ -5,11 +5,12 @@ draws, and ends if they satisfy the criterion. Otherwise, if there is room, thei
 teams, and a new stretch begins, which drops the draws before it. Without graphs, or room for a stretch, the stretch is
 extended: it makes further draws, and keeps every second one of twice as many.
 
-Stretches have 1, 1, 2, 2, 4, 4, 8, ... times the steps of the first one, beside those that confirm. Of several
-stretches, one that satisfies the criterion lacks the rare excursions of chains more often than others, so that its
-errors are understated. Therefore the next one must satisfy it too, and takes its place. The first stretch, a confirming
-one and draws that were extended need no confirmation. The run ends after a given number of steps, whose cost in rows
-visited was measured in tuning. So the same seed ends at the same draw on any machine.
+Stretches have 1, 1, 2, 2, 4, 4, 8, ... times the steps of the first one. Of several stretches, one that satisfies the
+criterion lacks the rare excursions of chains more often than others, so that its errors are understated. Therefore such
+a stretch gets a second half of the same length. If the second half satisfies the criterion, it is returned. If not, but
+both halves together do, every second of all draws is returned. The first stretch, and draws that were extended, need no
+confirmation. The run ends after a given number of steps, whose cost in rows visited was measured in tuning. So the same
+seed ends at the same draw on any machine.
 """
 
 from __future__ import annotations
@@ -113,23 +114,41 @@ def measured(run: Run) -> Tuned:
 def make_stretches(run: Run) -> None:
     """Make the draws of one stretch after another, until the draws satisfy the criterion or the run is at its end."""
     while make_draws(run) and run.request.is_adaptive:
-        halve(run)
-        run.verdict = None
-        if n_further(run) < 1:
-            return
-        run.verdict = judge(run)
+        if run.stretch.confirms:
+            run.verdict = judge_halves(run)
+            if run.verdict.passes:
+                return
+        else:
+            halve(run)
+            run.verdict = None
+            if n_further(run) < 1:
+                return
+            run.verdict = judge(run)
         run.failure = run.verdict.failure
         stretch = next_stretch(run)
         if stretch is None:
             return
-        if stretch.before > run.stretch.before:
+        if stretch.before > run.stretch.before or stretch.confirms:
             run.run_before, start_time = copy.copy(run), time.perf_counter()
             run.run_before.chains, run.run_before.run_before = [chain.at_rest() for chain in run.chains], None
             if not stretch.confirms:
-                run.tuned = with_draws_in_graphs(run)
-            run.draws, run.verdict, run.stretch_start = [None] * len(run.chains), None, start_time
+                run.tuned, run.draws = with_draws_in_graphs(run), [None] * len(run.chains)
+            run.verdict, run.stretch_start = None, start_time
         run.stretch = stretch
         save_if_due(run)
+
+
+def judge_halves(run: Run) -> Verdict:
+    """Judge the second half of the draws, and if it fails both halves. Keep only the draws that were judged last."""
+    both, stretch, n = run.draws, run.stretch._replace(confirms=False), run.request.draws
+    run.draws = [None if saved is None else select_draws(saved, np.arange(n, 2 * n)) for saved in both]
+    run.stretch = stretch._replace(before=stretch.before + n * stretch.thin, goal=n)
+    verdict = judge(run)
+    if verdict.passes:
+        return verdict
+    run.draws, run.stretch = both, stretch
+    halve(run)
+    return judge(run)
 
 
 def make_draws(run: Run) -> bool:
@@ -201,12 +220,12 @@ def next_stretch(run: Run) -> Stretch | None:
     now, draws = run.stretch, run.request.draws
     assert run.verdict is not None
     if run.verdict.passes:
-        is_trusted = now.before == 0 or now.confirms or now.thin > thin_of_stretch(now.number)
+        is_trusted = now.before == 0 or now.thin > thin_of_stretch(now.number)
         if is_trusted or not first_that_fits(run, now.thin):
             return None
-        return run.stretch._replace(before=run.steps, confirms=True, goal=draws)
+        return run.stretch._replace(confirms=True, goal=2 * draws)
     if has_room_in_graphs(run):
-        thin = first_that_fits(run, thin_of_stretch(now.number + 1), now.thin)
+        thin = first_that_fits(run, thin_of_stretch(now.number + 1), min(thin_of_stretch(now.number), now.thin))
         if thin > 0:
             return Stretch(now.number + 1, False, run.steps, thin, draws, run.stretch.limit)
     n = n_further(run)
@@ -236,11 +255,11 @@ def first_that_fits(run: Run, *thins: int) -> int:
 def interrupted(run: Run) -> Run:
     """Return an interrupted run with the draws that are returned, or raise KeyboardInterrupt if there are none."""
     # in threads these are as many draws as every chain has, on an executor those of the chains that have all. If a new
-    # stretch was cut short, they are those before it.
+    # stretch, or the second half of one, was cut short, they are those before it.
     run.is_interrupted, goal = True, run.stretch.goal
     if run.tuned.tune < 0:
         raise KeyboardInterrupt(_interruption_message(run)) from None
-    if run.run_before is not None and run.n_draws < run.request.draws:
+    if run.run_before is not None and is_cut_short(run):
         run.run_before.is_interrupted = True
         warn(
             f"interrupted: instead of a new stretch the {run.run_before.n_draws} draws a chain before it are returned."
@@ -268,9 +287,14 @@ def _interruption_message(run: Run) -> str:
     return f"interrupted before {until}; {rest}"
 
 
+def is_cut_short(run: Run) -> bool:
+    """Return True if the present stretch, or its second half, lacks draws."""
+    return run.n_draws < (2 if run.stretch.confirms else 1) * run.request.draws
+
+
 def complete(run: Run) -> Run:
-    """Return the run, or if its last stretch was cut short, the run before the stretch."""
-    return run.run_before if run.run_before is not None and run.n_draws < run.request.draws else run
+    """Return the run, or if its last stretch or the second half of it was cut short, the run before that."""
+    return run.run_before if run.run_before is not None and is_cut_short(run) else run
 
 
 def finish(run: Run) -> SampledPosterior:

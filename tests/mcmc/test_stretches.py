@@ -131,13 +131,14 @@ def ended(run):
 def renewals(draws, n_looks):
     """Return by hand the draws at each look if they are added to the graphs: stretches of 1, 1, 2, 2, 4, 4, ... times.
 
-    The first stretch may end the run. A later one that satisfies the criterion is followed by one of equal length.
+    The first stretch may end the run. A later one that satisfies the criterion gets a second half of equal length.
     """
     looks, before = [], 0
-    thins = [1, 1, 2, 2, 4, 4, 8, 8, 16][:n_looks]
-    for thin in [*thins, thins[-1]] if n_looks > 1 else thins:
+    for thin in [1, 1, 2, 2, 4, 4, 8, 8, 16][:n_looks]:
         looks.append(tuple((before, before + thin * (i + 1)) for i in range(draws)))
         before += thin * draws
+    if n_looks > 1:
+        looks.append(tuple((looks[-1][0][0], before + thin * (i + 1)) for i in range(draws)))
     return looks
 
 
@@ -165,30 +166,34 @@ def test_draws_are_judged_after_each_stretch(counting, monkeypatch, n_looks, ren
 @pytest.mark.parametrize(
     ("good", "thins"),
     [
-        ([1], [1, 1, 1, 2, 2, 4, 4, 8, 8]),
-        ([2, 4], [1, 1, 2, 2, 2, 2, 4, 4, 8]),
+        ([1], [1, 1, 1, 2, 2, 2, 4, 4, 8]),
+        ([2, 5], [1, 1, 2, 2, 4, 2, 2, 4, 4]),
         ([5], [1, 1, 2, 2, 4, 4, 4, 8, 8]),
+        ([2, 4], [1, 1, 2, 2, 4]),
     ],
 )
-def test_a_confirmation_that_fails_leaves_the_other_stretches_as_they_are(counting, monkeypatch, good, thins):
-    """``good``: judged stretches, confirming ones among them, that satisfy the criterion."""
+def test_a_second_half_that_fails_is_judged_with_the_first(counting, monkeypatch, good, thins):
+    """``good``: judgements that the draws satisfy. Both are returned, or leave the other stretches as they are."""
     counting(Rules())
     looks = []
 
     def judge(run):
-        looks.append(run.stretch.thin)
+        looks.append((run.stretch.thin, run.draws[0].tree_of_draw))
         return judged_as(len(looks) - 1 in good or len(looks) == len(thins))
 
     monkeypatch.setattr(_course, "judge", judge)
-    ended(run_of(6, MOST))
-    assert looks[: len(thins)] == thins
+    returned, steps = ended(run_of(6, MOST))
+    assert [thin for thin, _ in looks[: len(thins)]] == thins
+    if good == [2, 4]:
+        assert len(looks) == 5 and returned == looks[4][1] == tuple((12, 12 + 4 * (i + 1)) for i in range(6))
+        assert steps == 36
 
 
 def test_a_full_graph_ends_the_renewals(counting, monkeypatch):
     """Good draws are confirmed nevertheless. Others double, like those of a run without graphs."""
     counting(Rules(good_from=12))
     monkeypatch.setattr(_course, "has_room_in_graphs", lambda run: run.stretch.number < 1)
-    assert ended(run_of(6, MOST)) == (tuple((12, step) for step in range(13, 19)), 18)
+    assert ended(run_of(6, MOST)) == (tuple((6, step) for step in range(13, 19)), 18)
     counting(Rules())
     monkeypatch.setattr(_course, "has_room_in_graphs", lambda run: run.stretch.number < 2)
     draws, steps = ended(run_of(6, 6 + 6 + 3 * 12 + 5))

@@ -65,7 +65,7 @@ class Stretch(NamedTuple):
     """Series of draws that are judged together. A new stretch drops the draws before it."""
 
     number: int  # number of the stretch from 0, not counting stretches that confirm another one
-    confirms: bool  # True if the draws are to confirm those of the stretch before, which satisfied the criterion
+    confirms: bool  # True while a second half is made, which is to confirm the first, as that satisfied the criterion
     before: int  # number of steps of a chain between tuning and the stretch
     thin: int  # number of steps from one draw to the next
     goal: int  # number of draws at which the stretch is judged next
