@@ -169,9 +169,7 @@ def _advice_on_types(truth: Any, sampled: Any) -> str:
         )
     if all(exact_ones):
         return ": both are exact, and .sample(draws, rng) of one gives draws to compare"
-    if exact_ones[1] and sampled_ones[0]:
-        return ": swap them"
-    return ""
+    return ": swap them" if exact_ones[1] and sampled_ones[0] else ""
 
 
 def _comparison_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:

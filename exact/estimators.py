@@ -115,8 +115,7 @@ class ClassifierOfTree(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable label (n,) of each row, the first one if several are equally probable."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[best]
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def _read_new(self, X: Any) -> np.ndarray:
         """Check rows to predict, and return them as an array (n, p)."""

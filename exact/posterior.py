@@ -462,8 +462,7 @@ def exact_summary(post: Posterior, graph: CellGraph, more: dict[str, float] | No
         "n_leaves (sd)": float(np.sqrt(max(float(pmf @ np.arange(len(pmf)) ** 2 - mean**2), 0.0))),
         "best tree: leaves": post.map_tree().n_leaves,
     }
-    sizes = {"cells": graph.n_cells, "splits": graph.n_edges}
-    return pd.DataFrame({"value": rows | (more or {}) | sizes})
+    return pd.DataFrame({"value": rows | (more or {}) | {"cells": graph.n_cells, "splits": graph.n_edges}})
 
 
 def _columns(name: str, values: Any, length: int) -> np.ndarray | None:

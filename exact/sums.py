@@ -326,8 +326,7 @@ def best_by_size(
     if max_count is not None:
         check_count("max_count", max_count, 0)
     possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
-    largest = most_leaves(graph)
-    n_sizes = np.clip(np.minimum(largest, max_leaves - graph.slot_depth()), 0, None).astype(np.int64)
+    n_sizes = np.clip(np.minimum(most_leaves(graph), max_leaves - graph.slot_depth()), 0, None).astype(np.int64)
     if counts is None or gain is None:
         counts, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
         n_counts = np.ones(graph.n_slots, dtype=np.int64)

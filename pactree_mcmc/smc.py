@@ -271,8 +271,7 @@ class Repetition:
 
     def _resample(self) -> None:
         """Resample the population by systematic sampling. Copies of trees replace only trees that are dropped."""
-        indices = systematic_indices(self.rng, self.weight, len(self.chains))
-        copies = np.bincount(indices, minlength=len(self.chains))
+        copies = np.bincount(systematic_indices(self.rng, self.weight, len(self.chains)), minlength=len(self.chains))
         dropped = iter(np.flatnonzero(copies == 0).tolist())
         for i in np.flatnonzero(copies > 1).tolist():
             for _ in range(int(copies[i]) - 1):

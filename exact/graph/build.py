@@ -144,9 +144,7 @@ def storage_status(arrays: Any, n_splits: int) -> int:
     n_cells = counters[N_CELLS] + 2 * n_splits
     if n_cells + 2 > len(cells.rows) or 2 * n_cells > len(cells.table):
         return MORE_CELLS
-    if counters[N_EDGES] + n_splits > len(arrays.edges.left):
-        return MORE_EDGES
-    return FINISHED
+    return MORE_EDGES if counters[N_EDGES] + n_splits > len(arrays.edges.left) else FINISHED
 
 
 @jit

@@ -311,8 +311,7 @@ def sorted_units(model: TreeModel) -> Lowered:
     """Return the data for compiled code of a dyadic model, units sorted by their bits."""
     # so that memory is read in order
     lowered, levels = model.lowered, int(model.split_prior.levels)
-    key = interleave(lowered.units.codes, levels)
-    return lowered._replace(units=lowered.units.take(np.argsort(key)))
+    return lowered._replace(units=lowered.units.take(np.argsort(interleave(lowered.units.codes, levels))))
 
 
 @jit

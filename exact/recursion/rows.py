@@ -67,8 +67,7 @@ def leaf_probabilities(
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Yield the number of the first of m consecutive rows, and the probability that a cell is their leaf."""
     packed, first = pack_graph(graph), 0
-    n_bytes = 8 * (graph.n_slots + graph.n_cells)
-    n_per_pass = max(1, min(MAX_ROWS_PER_PASS, memory_bytes() // 8 // n_bytes))
+    n_per_pass = max(1, min(MAX_ROWS_PER_PASS, memory_bytes() // 8 // (8 * (graph.n_slots + graph.n_cells))))
     to_left = np.zeros(int(np.diff(graph.first_edge).max(initial=0)), dtype=np.int64)
     while first < len(rows):
         chunk = slice(first, min(first + n_per_pass, len(rows)))
@@ -128,8 +127,7 @@ def move_mass_down(
                 part, goes_left = fraction_of_total(log_term, log_inside[slot]), to_left[e - begin]
                 for i in range(n):
                     if (present >> i) & 1:
-                        child = left if (goes_left >> i) & 1 else right
-                        mass[child, i] += part * mass[slot, i]
+                        mass[left if (goes_left >> i) & 1 else right, i] += part * mass[slot, i]
 
 
 @jit

@@ -37,8 +37,7 @@ def as_draws(model: TreeModel, graph: CellGraph, grown_trees: GrownTrees, **fact
     nodes, offset = grown_trees.nodes, grown_trees.offset
     cell, feature, split = nodes[:, CELL], nodes[:, FEATURE], nodes[:, SPLIT]
     nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
-    ordered = (feature != LEAF) & ~nominal
-    cut, upper = np.where(ordered, unpack_cuts(split), 0)
+    cut, upper = np.where((feature != LEAF) & ~nominal, unpack_cuts(split), 0)
     rows = graph.rows[cell]
     rows_left = np.append(rows[1:], 0)
     trees = CodedTrees(

@@ -275,8 +275,7 @@ class _Grower:
         """Return leaf `node` with these `rows` and the splits that may be chosen for it, none without errors."""
         # under ENTROPY the split with the largest gain alone, else those that no split beats in both errors and code
         # length
-        counts = np.bincount(self.label[rows], minlength=self.n_labels)
-        errors = int(len(rows) - counts.max())
+        errors = int(len(rows) - np.bincount(self.label[rows], minlength=self.n_labels).max())
         if errors == 0:
             return _Leaf(node, rows, 0, [])
         by_gain = self.criterion == ENTROPY
@@ -408,9 +407,7 @@ def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, u
     if upper == -np.inf:
         return 0.0
     bits, _ = dyadic_code(low, np.nextafter(high, -np.inf), lower, upper)
-    if bits < 0:
-        return np.inf
-    return math.log(math.pi**2 / 6.0) + 2.0 * math.log(bits + 1.0) + bits * math.log(2.0)
+    return np.inf if bits < 0 else math.log(math.pi**2 / 6.0) + 2.0 * math.log(bits + 1.0) + bits * math.log(2.0)
 
 
 @jit
@@ -584,8 +581,7 @@ def _minimise(
 ) -> RootFragmentTree:
     """Return the best tree and root fragment, by one pass for the hulls of and one for the fragment."""
     errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
-    has_rows = graph.rows > 0
-    hull = hull_by_size(graph.with_terms(log_stop=graph.by_slot(np.where(has_rows, -errors, -np.inf))))
+    hull = hull_by_size(graph.with_terms(log_stop=graph.by_slot(np.where(graph.rows > 0, -errors, -np.inf))))
     rows, depth = graph.by_slot(graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
 
     def penalty(slot: np.ndarray, leaves: np.ndarray) -> np.ndarray:

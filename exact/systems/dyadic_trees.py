@@ -694,8 +694,7 @@ def dyadic_oracle(
     penalised = graph.with_terms(log_stop=-(risk + penalty))
     problem = DyadicProblem(model, graph, sums, PenaltyInput(int(n), table.n_features, k, bool(cyclic)))
     tree, cells = best_tree_and_cells(problem, penalised, Best(best_sums(penalised)), 0)
-    bayes = float((1.0 - p.max(axis=1)).mean())
-    excess = max(float(risk[cells].sum()) - bayes, 0.0)
+    excess = max(float(risk[cells].sum()) - float((1.0 - p.max(axis=1)).mean()), 0.0)
     excess = 0.0 if excess < 1e-12 else excess
     return OracleInequality(tree, excess, float(penalty[cells].sum()), math.sqrt(math.log(n) / (2.0 * n)), int(n))
 

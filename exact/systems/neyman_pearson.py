@@ -234,8 +234,7 @@ def _best_within_limits(graph: CellGraph, class_counts: _ClassCounts, alarms: np
         sizes = best_by_size(unweighted, n_tried, counts=alarms_of, gain=gain, max_count=int(alarms[n_tried - 1]))
         n_sizes, n_counts = int(sizes.n_sizes[0]), int(sizes.n_counts[0])
         misses = -sizes.value[: n_sizes * n_counts].reshape(n_counts, n_sizes)
-        is_allowed = np.arange(n_counts)[:, None] <= alarms[:n_sizes]
-        cost = np.where(is_allowed, misses / n1 + penalty[:n_sizes], np.inf)
+        cost = np.where(np.arange(n_counts)[:, None] <= alarms[:n_sizes], misses / n1 + penalty[:n_sizes], np.inf)
         leaves = int(np.argmin(cost.min(axis=0)))
         t = int(np.argmin(cost[:, leaves]))
         if n_tried == max_size:

@@ -254,8 +254,7 @@ class Prunings:
     @cached_property
     def minimum_cost(self) -> np.ndarray:
         """Cost of the best pruning of each size, (n_leaves + 1,); entry 0 is inf. O(n_leaves^2) (Figure 4.1)."""
-        costs = -self._by_size.value[: self.tree.n_leaves] / self._weight
-        return np.concatenate([[np.inf], costs + 0.0])
+        return np.concatenate([[np.inf], -self._by_size.value[: self.tree.n_leaves] / self._weight + 0.0])
 
     def of_size(self, n_leaves: int) -> Tree:
         """Return the minimum cost tree with ``n_leaves`` leaves."""

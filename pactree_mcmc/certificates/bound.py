@@ -261,9 +261,7 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
     """
     check_errors(errors, n)
     log_delta = check_number("log_delta", log_delta, "the log of a probability, <= 0", most=0.0)
-    if errors == n:
-        return 1.0
-    return float(_tail_inverse(float(errors), float(n), float(log_delta)))
+    return 1.0 if errors == n else float(_tail_inverse(float(errors), float(n), float(log_delta)))
 
 
 @documented

@@ -222,8 +222,7 @@ def message_nats(n_nodes: int, n_features: int, parents: str = STRING) -> dict[s
     """Return the code length, nats, of a tree of k = `n_nodes` nodes without thresholds, in two parts by name."""
     # "features": those of inner nodes and labels of leaves; "structure": parent and side of each node. The sum is minus
     # the log of P_M = n_features^-k (k + 1)^-k 2^-k, with k^-k in the middle if parents are numbers
-    n_names = n_nodes + 1.0 if parents == STRING else float(n_nodes)
-    structure = n_nodes * (math.log(n_names) + math.log(2.0))
+    structure = n_nodes * (math.log(n_nodes + 1.0 if parents == STRING else float(n_nodes)) + math.log(2.0))
     return {"features": n_nodes * math.log(n_features), "structure": structure}
 
 

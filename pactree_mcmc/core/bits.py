@@ -28,9 +28,7 @@ def goes_left(code: int, cut: int, categories: int) -> int:
 
 def codes_go_left(codes: np.ndarray, cut: int, categories: int) -> np.ndarray:
     """Return for codes (n,) a boolean array (n,), True if a code goes to the left child, without compiled code."""
-    if categories >= 0:
-        return (categories >> codes.astype(np.int64, copy=False)) & 1 == 1
-    return codes <= cut
+    return (categories >> codes.astype(np.int64, copy=False)) & 1 == 1 if categories >= 0 else codes <= cut
 
 
 @jit

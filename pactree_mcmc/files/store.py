@@ -161,8 +161,7 @@ def _write_dataset(part: Path, group: str, dataset: Any, mode: str) -> None:
     for name, variable in dataset.variables.items():
         if variable.dtype.kind in "fiu" and variable.ndim and variable.size > 1:
             encoding[name] = {"zlib": True, "complevel": 1, "_FillValue": None}
-    group_name = None if group == "/" else group
-    dataset.to_netcdf(part, mode=mode, group=group_name, engine="h5netcdf", encoding=encoding)
+    dataset.to_netcdf(part, mode=mode, group=None if group == "/" else group, engine="h5netcdf", encoding=encoding)
 
 
 def _flush(path: Path) -> None:
@@ -191,8 +190,7 @@ def read_content(path: Any) -> Encoded:
             f"{path} is of format {number}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
             f"with the release that wrote it{', or a later one' if is_integer(number) and number > FORMAT else ''}."
         )
-    text = arrays.pop(TEXT_VARIABLE).tobytes().decode(errors="replace")
-    content = Encoded(text, arrays)
+    content = Encoded(arrays.pop(TEXT_VARIABLE).tobytes().decode(errors="replace"), arrays)
     digest = content_digest(content)
     if digest != stamp:
         raise ValueError(

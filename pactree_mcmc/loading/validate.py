@@ -125,8 +125,7 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
     require(~ordered | in_range, "a cut is out of range")
     require(ordered | ((trees.cut == 0) & (trees.upper == 0)), "a cut is of no ordered split")
     require((trees.categories >= -1) & (trees.categories < SHIFT_LIMIT), "a set of categories")
-    has_no_split = (trees.right == 0) & (trees.categories == -1)
-    require(inner | (has_no_split & ~trees.default_left), "a leaf has a split")
+    require(inner | ((trees.right == 0) & (trees.categories == -1) & ~trees.default_left), "a leaf has a split")
 
 
 def _check_counts(draws: Any, model: TreeModel) -> None:
@@ -454,8 +453,7 @@ def _check_array(array: Any, hint: Any, sizes: dict[str, int], what: str) -> Non
     require(array.dtype == dtype, f"{what} has dtype {array.dtype}")
     require(array.ndim == len(axes), f"{what} has shape {array.shape}")
     for axis, n in zip(axes, array.shape, strict=True):
-        length = sizes.setdefault(axis, n) if isinstance(axis, str) else axis
-        require(n == length, f"{what} has shape {array.shape}")
+        require(n == (sizes.setdefault(axis, n) if isinstance(axis, str) else axis), f"{what} has shape {array.shape}")
 
 
 def _check_arrays(value: Any, kind: type, sizes: dict[str, int], what: str) -> None:

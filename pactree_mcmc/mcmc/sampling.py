@@ -166,8 +166,7 @@ def sample(
     is_guided = "whole" in names or (default_kernel == "whole" and "default" in names)
     if proposals is None:
         proposals = WHOLE_PROPOSALS_PER_DRAW if is_guided else PROPOSALS_PER_DRAW
-    adapts = is_adaptive and is_guided
-    mixture = read_kernel(kernel, int(proposals), adapts=adapts, default=default_kernel)
+    mixture = read_kernel(kernel, int(proposals), adapts=is_adaptive and is_guided, default=default_kernel)
     check_even_splits(mixture, model.split_prior)
     if betas is not None:
         read_ladder(betas)

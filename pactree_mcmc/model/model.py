@@ -279,10 +279,8 @@ def _fit_linear(
     up, down, middle = [at(step) for step in steps], [at(-step) for step in steps], at(0.0 * center)
     slope = (np.stack(up, axis=1) - np.stack(down, axis=1)) / 2.0
     bend = np.stack(up, axis=1) + np.stack(down, axis=1) - 2.0 * middle[:, None]
-    oblique = at(np.linspace(1.0, 2.0, len(center)))
-    oblique_bend = oblique - middle - slope @ np.linspace(1.0, 2.0, len(center))
-    size = np.abs(middle) + np.abs(slope).sum(axis=1)
-    limit = LINEARITY_TOLERANCE * size
+    oblique_bend = at(np.linspace(1.0, 2.0, len(center))) - middle - slope @ np.linspace(1.0, 2.0, len(center))
+    limit = LINEARITY_TOLERANCE * (np.abs(middle) + np.abs(slope).sum(axis=1))
     is_linear = np.all(np.abs(bend) <= limit[:, None]) and np.all(np.abs(oblique_bend) <= limit)
     return middle, slope / scale, bool(is_linear)
 
@@ -586,8 +584,7 @@ class TreeModel:
         merged_rows = merge_rows(finest_cells[None], self.leaf, self.target)
         of_row = merged_rows.unit_of_row
         representatives = table if of_row is None else Table(table.take(first_rows(of_row, merged_rows.rows.n_units)))
-        codes = encode(representatives, self.columns, self.scales)
-        return MergedRows(merged_rows.rows._replace(codes=codes), of_row)
+        return MergedRows(merged_rows.rows._replace(codes=encode(representatives, self.columns, self.scales)), of_row)
 
     @property
     def classes_(self) -> np.ndarray | None:
@@ -769,9 +766,7 @@ class TreeModel:
     def log_split(self, cell: PlainCell) -> float:
         """Return the log prior factor of splitting a cell, in nats, without the probability R of the split."""
         # it is 0 for a joint node of a fixed tree
-        if self._is_joint(cell):
-            return 0.0
-        return self.tree_prior.log_split(cell.depth, self._node(cell))
+        return 0.0 if self._is_joint(cell) else self.tree_prior.log_split(cell.depth, self._node(cell))
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
         """Return the bit set of the categories of ``feature`` that a split of the cell divides."""

@@ -282,8 +282,7 @@ def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> MergedRows:
     flat = codes.reshape(-1)
     for k in range(len(codes)):
         flat[k * n_units : (k + 1) * n_units] = codes[k, first]
-    merged_codes = flat[: len(codes) * n_units].reshape(len(codes), n_units)
-    return MergedRows(sum_units(merged_codes, group, leaf, target), group)
+    return MergedRows(sum_units(flat[: len(codes) * n_units].reshape(len(codes), n_units), group, leaf, target), group)
 
 
 def _statistic_of_row(leaf: Leaf, target: Target) -> np.ndarray:

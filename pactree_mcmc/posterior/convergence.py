@@ -588,9 +588,8 @@ def _checked_predictions(post: HasDraws) -> Quantities:
     names, values = [], np.empty((len(rows), n_checked, post.draws.n_distinct_trees))
     weight = post.draws.weight_of_tree[:, None]
     for i, (row, value) in enumerate(zip(rows.tolist(), _values_by_tree(post, rows, merged_rows), strict=True)):
-        mean = (weight * value).sum(axis=0)
         # rounding must not choose between the classes, so that equal runs give equal results
-        variance = np.round((weight * (value - mean) ** 2).sum(axis=0), 12)
+        variance = np.round((weight * (value - (weight * value).sum(axis=0)) ** 2).sum(axis=0), 12)
         checked = np.sort(np.argsort(-variance, kind="stable")[:n_checked])
         values[i] = value[:, checked].T
         for k in checked.tolist():

@@ -137,8 +137,7 @@ def explained_by_chance(
             is_explained[i] = False
             continue
         size = ess_of_chains(within)
-        error = within.var(axis=2, ddof=1).mean(axis=1) * halves / size
-        ratio = varying.mean(axis=2).var(axis=1, ddof=1) / error
+        ratio = varying.mean(axis=2).var(axis=1, ddof=1) / (within.var(axis=2, ddof=1).mean(axis=1) * halves / size)
         freedom = np.maximum(size / DRAWS_PER_DEGREE, 1.0)
         is_explained[i] = bool((fdtrc(halves - 1, freedom, ratio) > test_level).all())
     return is_explained
@@ -209,8 +208,7 @@ def ess_from_autocovariances(autocovariance: np.ndarray, between: np.ndarray, n_
     n_draws = autocovariance.shape[1]
     # autocorrelation at lag t: 1 - (W - autocovariance_t) / V with V = (n - 1) W / n + B (Vehtari et al., equation 10)
     within = autocovariance[:, :1] * n_draws / (n_draws - 1.0)
-    total = autocovariance[:, :1] + between[:, None]
-    rho = 1.0 - (within - autocovariance) / total
+    rho = 1.0 - (within - autocovariance) / (autocovariance[:, :1] + between[:, None])
     rho[:, 0] = 1.0
 
     # Geyer: pairs of lags up to the first sum that is not positive, each sum at most the one before

@@ -174,8 +174,7 @@ def _evidence_error(
         _warn_of_unknown_error(n_draws, f"{reason} draws; more betas= help most", factor)
         return None
     if is_stump is not None:
-        stump_time = float(autocorrelation_times(is_stump[None].astype(float))[0])
-        n_effective = is_stump.sum() / stump_time
+        n_effective = is_stump.sum() / float(autocorrelation_times(is_stump[None].astype(float))[0])
         if n_effective < MIN_EFFECTIVE_STUMPS:
             n_stumps = f"{is_stump.sum()} stumps at the last level, worth {n_effective:.1f} independent ones"
             reason = f"{n_stumps}, are too few to estimate the mass of the prior"

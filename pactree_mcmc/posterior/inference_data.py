@@ -442,8 +442,7 @@ def summary(post: HasDraws) -> pd.DataFrame:
     rows["tree distance"] = of_trees.mean_distance, of_trees.sd_distance, of_trees.frechet, of_trees.rhat
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "ess_bulk", "rhat"], dtype=np.float64)
     proposed, accepted = post.draws.proposed.sum(axis=(0, 1)), post.draws.accepted.sum(axis=(0, 1))
-    rates = accepted / np.maximum(proposed, 1)
-    table.attrs["acceptance"] = dict(zip(post.draws.moves, rates.tolist(), strict=True))
+    table.attrs["acceptance"] = dict(zip(post.draws.moves, (accepted / np.maximum(proposed, 1)).tolist(), strict=True))
     table.attrs["verdict"] = verdict(post)
     table.attrs["asdsf"], table.attrs["tree_ess"] = frequencies._asdict(), of_trees._asdict()
     return table

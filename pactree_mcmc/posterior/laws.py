@@ -56,9 +56,7 @@ class RowLaw(metaclass=ABCMeta):
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """Return the posterior mean (n, d) of the predictions at rows, class probabilities or means."""
-        if self.model.leaf.x_columns is not None:
-            return self.means_by_row(X)[0]
-        return self.average(X, self.place_values)
+        return self.means_by_row(X)[0] if self.model.leaf.x_columns is not None else self.average(X, self.place_values)
 
     def means_by_row(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the means over trees of predictions and of their squares, (n, d) each, if leaves use columns of X."""

@@ -295,8 +295,7 @@ def _read_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
     warn_if_not_storable(categories, name)
     if len(categories) <= MAX_CATEGORIES:
         return categories
-    n_rows = np.bincount(category_codes(labels, categories), minlength=len(categories))
-    groups = group_categories(categories, n_rows)
+    groups = group_categories(categories, np.bincount(category_codes(labels, categories), minlength=len(categories)))
     example = next(str(group) for group in groups.tolist() if isinstance(group, CategoryGroup))
     warn(
         f"column {name!r} has {len(categories)} categories. A split separates at most {MAX_CATEGORIES}, so "

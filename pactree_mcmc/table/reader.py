@@ -60,9 +60,7 @@ def holds_text(raw: Any) -> bool:
     if isinstance(raw, np.ndarray) and raw.dtype.kind != "O":
         return False
     kind = str(raw.dtype)
-    if kind == "object":
-        return any(isinstance(value, str) for value in raw)
-    return kind.startswith(("str", "String"))
+    return any(isinstance(value, str) for value in raw) if kind == "object" else kind.startswith(("str", "String"))
 
 
 def as_frame(X: Any) -> Any:

@@ -230,8 +230,7 @@ class _LeafCheck:
 
     def _check_draw(self, stats: np.ndarray) -> None:
         """Raise a LeafError if draws in random ones of the cells (rows of ``stats``) are too few or not finite."""
-        leaf = self.rng.integers(0, len(stats), 50)
-        draws = np.asarray(self.leaf.draw(self.rng, stats, leaf, self.target))
+        draws = np.asarray(self.leaf.draw(self.rng, stats, self.rng.integers(0, len(stats), 50), self.target))
         if len(draws) != 50:
             raise LeafError(f"draw returns {len(draws)} values for 50 leaves.")
         if draws.dtype.kind == "f" and not np.isfinite(draws).all():

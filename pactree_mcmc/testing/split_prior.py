@@ -137,8 +137,7 @@ class _SplitPriorCheck:
                 record = chain.state.node[node]
                 for child, side in zip((record.left, record.right), sides, strict=True):
                     self._check_child(chain, cell, split, child, side)
-                goes_left = rng.random() < 0.5
-                node, cell = (record.left, sides[0]) if goes_left else (record.right, sides[1])
+                node, cell = (record.left, sides[0]) if rng.random() < 0.5 else (record.right, sides[1])
 
     def _check_cell(self, chain: Any, cell: PlainCell, node: int) -> list:
         """Check all splits of a cell, at ``node`` of the chain."""

@@ -80,9 +80,7 @@ def number_goes_left(x: float, threshold: float, categories: int, default_left: 
     # categories go left if `default_left`; if the threshold is NaN, all others go to the other side
     if categories >= 0:
         return (categories >> np.int64(x)) & 1 == 1 if x >= 0.0 else default_left
-    if threshold != threshold:
-        return (x != x) == default_left
-    return x <= threshold or (x != x and default_left)
+    return (x != x) == default_left if threshold != threshold else x <= threshold or (x != x and default_left)
 
 
 @jit

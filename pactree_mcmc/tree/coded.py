@@ -56,8 +56,7 @@ class CodedTrees(NamedTuple):
     def left(self) -> np.ndarray:
         """Index of the left child of each node in its tree, (n_nodes,) int32; 0 in a leaf."""
         first = np.repeat(self.offset[:-1], np.diff(self.offset))
-        left = np.arange(1, len(self.feature) + 1) - first
-        return np.where(self.feature == LEAF, 0, left).astype(np.int32)
+        return np.where(self.feature == LEAF, 0, np.arange(1, len(self.feature) + 1) - first).astype(np.int32)
 
     def nodes_of(self, tree_indices: np.ndarray) -> np.ndarray:
         """Return the indices (m,) of all nodes of the trees ``tree_indices``, one tree after another."""
@@ -119,8 +118,7 @@ def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, u
         node = start
         while trees.feature[node] != LEAF:
             code = np.int64(codes[trees.feature[node], unit_indices[i]])
-            is_left = goes_left(code, trees.cut[node], trees.categories[node])
-            node = node + 1 if is_left else start + trees.right[node]
+            node = node + 1 if goes_left(code, trees.cut[node], trees.categories[node]) else start + trees.right[node]
         leaf[i] = node
 
 
@@ -197,8 +195,7 @@ def values_between(model: Any, trees: CodedTrees) -> np.ndarray | None:
         is_ordered_on = (trees.feature == c) & (trees.categories < 0)
         if is_ordered_on.any():
             out[is_ordered_on] = scale.between(trees.cut[is_ordered_on], trees.upper[is_ordered_on])
-    local = any(isinstance(scale, Scale) and len(scale.low) for scale in model.scales)
-    return out if local else None
+    return out if any(isinstance(scale, Scale) and len(scale.low) for scale in model.scales) else None
 
 
 def root_key(model: Any, trees: TreeArrays, node: int) -> RootKey:

@@ -66,8 +66,7 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
     predictions = leaf_lines(tree, MAX_SHOWN_CLASSES)
     for i in range(tree.n_nodes):
         if tree.feature[i] == LEAF:
-            text = _dot_label(predictions[i]) or "leaf"
-            nodes.append(f'  {i} [label="{text}", style="rounded"];')
+            nodes.append(f'  {i} [label="{_dot_label(predictions[i]) or "leaf"}", style="rounded"];')
         else:
             nodes.append(f'  {i} [label="{_dot_label([tree.split(i)])}"];')
             edges += [f'  {i} -> {tree.left[i]} [label="yes"];', f'  {i} -> {tree.right[i]} [label="no"];']

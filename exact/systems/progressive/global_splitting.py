@@ -307,8 +307,7 @@ def _log_structure_prior(model: TreeModel, structures: _Structures, log_label: n
     for depth in range(limit - 1, 0, -1):
         split = prior.table.log_split[depth] + log_label[structures.feature]
         log_subtrees = log_prior[structures.left] + log_prior[structures.right]
-        fits = structures.depth <= limit - depth
-        log_split = np.where(fits, split + log_subtrees, -np.inf)
+        log_split = np.where(structures.depth <= limit - depth, split + log_subtrees, -np.inf)
         log_prior = np.where(structures.depth == 0, prior.table.log_stop[depth], log_split)
     return log_prior
 
@@ -344,12 +343,10 @@ class SplittingCounts:
             return 1.0
         feature, left, right = shape
         rows = rows[np.argsort(self.codes[rows, feature], kind="stable")]
-        codes = self.codes[rows, feature]
-        ends = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1, [len(rows)]])
+        ends = np.concatenate([[0], np.flatnonzero(np.diff(self.codes[rows, feature])) + 1, [len(rows)]])
         if _n_levels(left) <= 1 and _n_levels(right) <= 1:
             to_left = self._divisions(left, rows)[ends]
-            to_right = self._divisions(right, rows[::-1])[len(rows) - ends]
-            return float(to_left @ to_right)
+            return float(to_left @ self._divisions(right, rows[::-1])[len(rows) - ends])
         followed, weight = ends, 1.0
         if len(ends) > max_cuts:
             weight = len(ends) / max_cuts

@@ -262,8 +262,7 @@ def _fano(n: int, alpha: float, beta: float) -> MinimaxBound:
     # a truth has the probability beta in one of these intervals and alpha in the others
     divergence = (beta - alpha) * (math.log(beta / alpha) - math.log((1.0 - beta) / (1.0 - alpha)))
     hellinger = (math.sqrt(beta) - math.sqrt(alpha)) ** 2 + (math.sqrt(1.0 - beta) - math.sqrt(1.0 - alpha)) ** 2
-    largest = max(8.0, 4.0 * n * divergence)
-    intervals = np.unique(np.round(np.geomspace(4.0, largest, 4000)))
+    intervals = np.unique(np.round(np.geomspace(4.0, max(8.0, 4.0 * n * divergence), 4000)))
     gamma = 1.0 - (n * divergence / intervals + math.log(2.0)) / np.log(intervals - 1.0)
     value = np.maximum(gamma, 0.0) * hellinger / (2.0 * intervals)
     i = int(np.argmax(value))
@@ -365,8 +364,7 @@ def _with_corollary_terms(model: TreeModel, graph: CellGraph) -> CellGraph:
     if model.columns.is_nominal.any():
         raise ValueError("a feature is nominal, and Corollary 2 counts cuts of ordered ones; give splits='counted'.")
     owner = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
-    pair = owner * model.n_features + graph.feature
-    _, place, count = np.unique(pair, return_inverse=True, return_counts=True)
+    _, place, count = np.unique(owner * model.n_features + graph.feature, return_inverse=True, return_counts=True)
     return graph._replace(
         log_rule=graph.log_rule + np.log(count)[place.reshape(-1)], log_stop=graph.log_stop - np.log(model.n_rows + 2)
     )

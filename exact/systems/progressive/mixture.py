@@ -372,8 +372,7 @@ class ProgressiveMixture(Posterior):
         nodes[:, RIGHT] -= nodes[:, RIGHT] > 0
         nodes[:, PARENT] -= 1
         offset = trees.offset - 2 * np.arange(draws + 1)
-        is_leaf = nodes[:, RIGHT] == 0
-        score = np.add.reduceat(np.where(is_leaf, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
+        score = np.add.reduceat(np.where(nodes[:, RIGHT] == 0, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
         return GrownTrees(nodes, offset, trees.log_prior - stages.graph.log_rule[stage_of_draw], score)
 
     def summary(self) -> pd.DataFrame:
@@ -402,8 +401,7 @@ def _examples_in_order(model: TreeModel, order: Order) -> Examples:
     weight = np.ones(len(rows)) if weight is None else weight[rows]
     row_stats = UnitStats(merged_rows.counts, label, weight, -1, moments)
     unit_of_row = rows if model.unit_of_row is None else model.unit_of_row[rows]
-    codes = np.ascontiguousarray(merged_rows.codes[:, unit_of_row])
-    return Examples(codes, row_stats, len(rows) - len(order.staged))
+    return Examples(np.ascontiguousarray(merged_rows.codes[:, unit_of_row]), row_stats, len(rows) - len(order.staged))
 
 
 def _interval_numbers(model: TreeModel, graph: CellGraph, router: Router, rows: NewRows) -> np.ndarray:
@@ -414,8 +412,7 @@ def _interval_numbers(model: TreeModel, graph: CellGraph, router: Router, rows: 
         if router.nominal[c]:
             out[:, c] = x
         elif router.local:
-            splits = np.unique(graph.split[graph.feature == c])
-            cuts = np.unique(model.scales[c].threshold(*unpack_cuts(splits)))
+            cuts = np.unique(model.scales[c].threshold(*unpack_cuts(np.unique(graph.split[graph.feature == c]))))
             out[:, c] = np.where(np.isnan(x), -1, np.searchsorted(cuts, x))
         else:
             out[:, c] = np.where(np.isnan(x), -1, rows.codes[:, c])
@@ -442,16 +439,14 @@ def _mean_rows(
     # have another distribution than in the mixture, in which splits of different cells are dependent through the
     # stage.
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
-    stays = (graph.left == owner) | (graph.right == owner)
-    by_edge = np.where(stays, 0.0, by_edge)
+    by_edge = np.where((graph.left == owner) | (graph.right == owner), 0.0, by_edge)
     split = np.bincount(owner, weights=by_edge, minlength=graph.n_cells)
     total = leaf + split
     with np.errstate(divide="ignore", invalid="ignore"):
         log_stop = np.where(total > 0.0, np.log(leaf) - np.log(total), 0.0)
         log_rule = np.where(by_edge > 0.0, np.log(by_edge) - np.log(total[owner]), -np.inf)
         values = np.where(leaf[:, None] > 0.0, value / leaf[:, None], 0.0)
-    empty = graph.rows == 0
-    values[empty] = model.leaf.value(np.zeros((1, graph.stats.shape[1])), model.target)
+    values[graph.rows == 0] = model.leaf.value(np.zeros((1, graph.stats.shape[1])), model.target)
     mean = graph._replace(
         log_rule=log_rule,
         first_slot=np.arange(graph.n_cells + 1, dtype=first.dtype),

@@ -84,8 +84,7 @@ def plot_forest(
     sampled = draws_of(posterior, n_trees, rng)
     tree_of_draw = sampled.tree_of_draw.ravel()[evenly_spaced_integers(sampled.tree_of_draw.size, n_trees)]
     numbers, counts = np.unique(tree_of_draw, return_counts=True)
-    best = int(np.argmax(sampled.order_key_of_tree))
-    edges = _tree_edges(sampled, np.append(numbers, best))
+    edges = _tree_edges(sampled, np.append(numbers, int(np.argmax(sampled.order_key_of_tree))))
     opacity = min(0.8, 3.0 / math.sqrt(len(tree_of_draw))) if alpha is None else alpha
     lines = _draw_edges(ax, sampled, edges, np.append(counts, 0), opacity)
     ends = edges.ends[edges.tree == len(numbers)]

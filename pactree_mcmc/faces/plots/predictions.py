@@ -271,8 +271,7 @@ def _draw_borders(ax: Any, plane: FeaturePlane, leaf: np.ndarray) -> None:
     right, up = leaf[:, 1:] != leaf[:, :-1], leaf[1:] != leaf[:-1]
     upright = [[(x[j + 1], y[i]), (x[j + 1], y[i + 1])] for i, j in np.argwhere(right)]
     level = [[(x[j], y[i + 1]), (x[j + 1], y[i + 1])] for i, j in np.argwhere(up)]
-    n_lines = right.any(axis=0).sum() + up.any(axis=1).sum()
-    width = min(1.4, max(0.3, 30.0 / max(n_lines, 1)))
+    width = min(1.4, max(0.3, 30.0 / max(right.any(axis=0).sum() + up.any(axis=1).sum(), 1)))
     ax.add_collection(LineCollection(upright + level, colors="white", linewidths=width, capstyle="projecting"))
 
 
@@ -566,8 +565,7 @@ def _draw_kaplan_meier(ax: Axes, calibration: Calibration) -> None:
         ax.fill_between(time, lower, upper, step="post", color=color_of(g), alpha=0.15, linewidth=0.0)
         ax.plot(time, np.append(1.0, curve.survival), drawstyle="steps-post", color=color_of(g))
         censored = np.unique(calibration.time[here & ~calibration.event])
-        height = curve.survival[np.searchsorted(curve.time, censored)]
-        ax.plot(censored, height, "|", color=color_of(g), markersize=7)
+        ax.plot(censored, curve.survival[np.searchsorted(curve.time, censored)], "|", color=color_of(g), markersize=7)
         ax.plot(calibration.grid, calibration.expected[g], "--", color=color_of(g), linewidth=1.1)
         for end in (calibration.lower[g], calibration.upper[g]):
             ax.plot(calibration.grid, end, ":", color=color_of(g), linewidth=0.8)

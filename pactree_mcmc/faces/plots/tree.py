@@ -320,8 +320,7 @@ def _weights_by_leaf_and_group(
     leaf: np.ndarray, group: np.ndarray, leaves: np.ndarray, n: int, weight: np.ndarray
 ) -> np.ndarray:
     """Return the weight of the rows of each of ``n`` groups in each of the ``leaves``, as an array (n_leaves, n)."""
-    place = np.searchsorted(leaves, leaf)
-    return np.bincount(place * n + group, weight, len(leaves) * n).reshape(len(leaves), n)
+    return np.bincount(np.searchsorted(leaves, leaf) * n + group, weight, len(leaves) * n).reshape(len(leaves), n)
 
 
 def _panel_bottom(drawing: TreeDrawing) -> float:
@@ -362,8 +361,7 @@ def _draw_histograms(drawing: TreeDrawing, leaf: np.ndarray, y: np.ndarray, weig
     low, high = float(y.min()), float(y.max())
     if low == high:
         low, high = low - 0.5, high + 0.5
-    edges = np.linspace(low, high, n_bins + 1)
-    group = np.clip(np.searchsorted(edges, y, side="right") - 1, 0, n_bins - 1)
+    group = np.clip(np.searchsorted(np.linspace(low, high, n_bins + 1), y, side="right") - 1, 0, n_bins - 1)
     counts = _weights_by_leaf_and_group(leaf, group, drawing.leaves, n_bins, weight)
     longest = max(float(counts.max()), SMALLEST_FLOAT)
     bottom, height = _panel_bottom(drawing), PANEL_HEIGHT - 0.1
@@ -452,8 +450,7 @@ def _draw_shape(shape: Shape, ax: Axes | None, label: Any) -> Axes:
     height = LINE_HEIGHT + n_lines * LINE_HEIGHT + n_strips * STRIP_HEIGHT + 2.0 * BOX_PADDING
     width = max([MIN_LEAF_WIDTH, *(text_width(text) + 3.0 * BOX_PADDING for lines in texts.values() for text in lines)])
     lines = {int(node): _condition_lines(line["words"]) for node, line in shape.splits.iterrows()}
-    children = _children_in_preorder(set(strips), 2 * len(strips) - 1)
-    canvas = TreeCanvas(ax, children, lines, width + 0.12, height)
+    canvas = TreeCanvas(ax, _children_in_preorder(set(strips), 2 * len(strips) - 1), lines, width + 0.12, height)
     canvas.draw_inner(1.15 * SPLIT_BOX_WIDTH)
     canvas.draw_answers()
     for node, leaf in strips.items():

@@ -603,8 +603,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable labels (n,), or the median ones of ordered classes."""
         # raises an error if the estimator is not fitted
-        proba = self.predict_proba(X)
-        return predicted_labels(self.posterior_.model, proba)
+        return predicted_labels(self.posterior_.model, self.predict_proba(X))
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):

@@ -157,9 +157,7 @@ def choose_by_evidence(
     results = list(
         dict.fromkeys(_search_from(build, first, tree_priors, leaf_models, sources, executor) for first in starts)
     )
-    if len(results) == 1:
-        return results[0]
-    return _best_left_out(build, results, sources[-1], executor)
+    return results[0] if len(results) == 1 else _best_left_out(build, results, sources[-1], executor)
 
 
 def _search_from(

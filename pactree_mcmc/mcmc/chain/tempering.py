@@ -159,8 +159,7 @@ class Ladder:
         """Propose to exchange each pair (i, i + 1) with i even, or odd the next time."""
         scores = self._log_scores()
         for i in range(int(self.next_is_odd), len(self.betas) - 1, 2):
-            log_ratio = (self.betas[i] - self.betas[i + 1]) * (scores[i + 1] - scores[i])
-            chance = math.exp(min(log_ratio, 0.0))
+            chance = math.exp(min((self.betas[i] - self.betas[i + 1]) * (scores[i + 1] - scores[i]), 0.0))
             self.n_proposed[i] += 1
             self.acceptance[i] += chance
             if self.rng.random() < chance:

@@ -91,8 +91,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
     present = cell_categories(model, state, node, k)
     left = categories & present
     if has_empty_sides(rule) and (left == 0 or left == present):
-        all_left = left == present
-        return full_mask(rule.feature[k].n_codes) if all_left else np.int64(0), False, True
+        return full_mask(rule.feature[k].n_codes) if left == present else np.int64(0), False, True
     if left == 0 or left == present:
         return left, False, False
     swapped = left & present & -present == 0

@@ -262,9 +262,7 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
     rule = model.split_prior
     if follows_design(rule):
         return 1.0 if k == rule.design[state.node[node].design].feature else 0.0
-    if parts_rows(rule) or is_admissible(model, state, node, k):
-        return rule.feature[k].weight
-    return 0.0
+    return rule.feature[k].weight if parts_rows(rule) or is_admissible(model, state, node, k) else 0.0
 
 
 @jit

@@ -318,9 +318,7 @@ class Leaf:
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         """Return the score in nats of one cell with ``stats`` (n_stats,), without compiled code; 0 without weight."""
-        if not self.weight(stats[None])[0] > 0.0:
-            return 0.0
-        return float(self.plain_score(self.sums_of(stats), target))
+        return 0.0 if not self.weight(stats[None])[0] > 0.0 else float(self.plain_score(self.sums_of(stats), target))
 
     def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
         """Return the score in nats of a tree whose nonempty leaves have ``stats`` (m, n_stats)."""

@@ -227,8 +227,7 @@ class FrozenLaplace(ClassLeaf):
         return np.array([float(self.pseudocount)])
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        weights_in_s = sums[target.n_classes :]
-        return float((weights_in_s * log_fractions(sums[: target.n_classes] + self.pseudocount)).sum())
+        return float((sums[target.n_classes :] * log_fractions(sums[: target.n_classes] + self.pseudocount)).sum())
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats[:, : target.n_classes] + self.pseudocount

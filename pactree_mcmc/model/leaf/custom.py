@@ -107,8 +107,7 @@ def _check_additive(leaf: CustomLeaf, target: Target, row_stats: np.ndarray, rng
 
 def check_predictions(leaf: CustomLeaf, target: Target) -> None:
     """Raise a ValueError if a prediction, density or distribution function is invalid, or contradicts the score."""
-    whole_cell = leaf.stats_of_y(target.values, target).sum(axis=0)
-    cells = np.tile(whole_cell, (len(target.values), 1))
+    cells = np.tile(leaf.stats_of_y(target.values, target).sum(axis=0), (len(target.values), 1))
     if leaf.has_function("log_density"):
         _check_density(leaf, cells, target)
     if leaf.has_function("predict"):

@@ -55,8 +55,7 @@ def poisson_kl(s: np.ndarray, m: np.ndarray) -> np.ndarray:
     relative = (s - m) / m
     is_close = np.abs(relative) < 0.5
     close_terms = s * portable.log1p(np.where(is_close, relative, 0.0))
-    other_terms = s * portable.log(np.where(s > 0.0, s / m, 1.0))
-    return np.where(is_close, close_terms, other_terms) - (s - m)
+    return np.where(is_close, close_terms, s * portable.log(np.where(s > 0.0, s / m, 1.0))) - (s - m)
 
 
 @jit
@@ -192,9 +191,7 @@ class Mixture(NamedTuple):
     def _excess(self, distributions: Distributions, q: float, y: np.ndarray) -> np.ndarray:
         """Return P(Y <= y) - q (m,) at ``y`` (m,), by the smaller tail. It is at least 0 from the quantile on."""
         y = self.by_distribution(np.floor(y) if distributions.is_whole else y)
-        if q <= 0.5:
-            return self.mean(distributions.below(y)) - q
-        return 1.0 - q - self.mean(distributions.above(y))
+        return self.mean(distributions.below(y)) - q if q <= 0.5 else 1.0 - q - self.mean(distributions.above(y))
 
     def _widen(
         self, distributions: Distributions, q: float, low: np.ndarray, high: np.ndarray
@@ -366,8 +363,7 @@ class NegativeBinomial(Distributions):
     def above(self, y: np.ndarray) -> np.ndarray:
         shape, rate = self.parameters
         n = np.maximum(np.floor(y), 0.0) + 1.0
-        tail_of_few = betainc(n, shape, 1.0 / (1.0 + rate))
-        tail = np.where(rate > 1.0, tail_of_few, betaincc(shape, n, rate / (1.0 + rate)))
+        tail = np.where(rate > 1.0, betainc(n, shape, 1.0 / (1.0 + rate)), betaincc(shape, n, rate / (1.0 + rate)))
         tail = np.where(n < LARGEST_COUNT, tail, gammaincc(shape, rate * n))
         tail = np.where(rate > POISSON_RATE, gammainc(n, shape / rate), tail)
         return np.where(y < 0.0, 1.0, tail)

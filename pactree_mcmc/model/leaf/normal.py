@@ -293,8 +293,7 @@ class NormalKnownVariance(NormalLeaf):
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         spread, half = 1.0 + weight / (self.k0 + stats[:, 0]), np.asarray(weight) / 2.0
-        deviation = y - target.center - self.mean_from_center(stats, target)
-        misfit = half * deviation**2 / (self.sigma2 * spread)
+        misfit = half * (y - target.center - self.mean_from_center(stats, target)) ** 2 / (self.sigma2 * spread)
         return -half * np.log(2.0 * np.pi * self.sigma2) - 0.5 * np.log(spread) - misfit
 
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
@@ -377,13 +376,11 @@ class NormalSharedVariance(_UnknownVariance):
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         an, bn = self._variance(stats, tree, target)
-        scale = np.sqrt(bn / an / (self.k0 + stats[:, 0]))
-        return [StudentT(2.0 * an, self.value(stats, target)[:, 0], scale)]
+        return [StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn / an / (self.k0 + stats[:, 0])))]
 
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
         an = self.a0 + stats[:, 0].sum() / 2.0
-        bn = self.b0 + self.misfit(stats, target).sum() / 2.0
-        return np.full(len(stats), draw_inverse_gamma(rng, an, bn))
+        return np.full(len(stats), draw_inverse_gamma(rng, an, self.b0 + self.misfit(stats, target).sum() / 2.0))
 
     def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
         n, misfit = stats[:, 0], self.misfit(stats, target).sum()
@@ -417,8 +414,7 @@ class NormalSharedVariance(_UnknownVariance):
 def sums_of_others(values: np.ndarray) -> np.ndarray:
     """Return for each of the ``values`` (m,) the sum of all others, without subtraction, which would lose digits."""
     before = np.concatenate([[0.0], np.cumsum(values[:-1])])
-    behind = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
-    return before + behind
+    return before + np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
 
 
 @jit

@@ -84,14 +84,12 @@ class SurvivalLeaf(Leaf):
         """Return P(time > t) (n, m) in cells with ``stats`` (n, n_stats) at ``times`` (m,), rates integrated out."""
         with np.errstate(over="ignore"):
             by_rate = zip(*(part.T for part in self.gammas(stats)), self.basis(times).T, strict=True)
-            terms = [a[:, None] * np.log1p(b / r[:, None]) for a, r, b in by_rate]
-            return np.exp(-sum(terms))
+            return np.exp(-sum(a[:, None] * np.log1p(b / r[:, None]) for a, r, b in by_rate))
 
     def draw_survival(
         self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, times: np.ndarray, target: Target
     ) -> np.ndarray:
-        rates = self.draw_parameters(rng, stats, target)[0].reshape(len(stats), -1)[leaf]
-        return self.survival_given(rates, times)
+        return self.survival_given(self.draw_parameters(rng, stats, target)[0].reshape(len(stats), -1)[leaf], times)
 
     def survival_given(self, rates: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return P(time > t) (n, m) given the rates of each row, (n, J) or (n,), for each t in ``times`` (m,)."""
@@ -505,8 +503,7 @@ class PiecewiseExponential(SurvivalLeaf):
         # the integral of S over an interval in which the hazard is lambda, from S at its start
         rates = parameters[0]
         amount = rates * np.diff([0.0, *self.ends], append=np.inf)
-        before = np.cumsum(amount[:, :-1], axis=1)
-        at_start = np.exp(-np.column_stack([np.zeros(len(rates)), before]))
+        at_start = np.exp(-np.column_stack([np.zeros(len(rates)), np.cumsum(amount[:, :-1], axis=1)]))
         return (at_start * -np.expm1(-amount) / rates).sum(axis=1)[:, None]
 
     def time_at(self, rates: np.ndarray, amount: np.ndarray) -> np.ndarray:

@@ -211,8 +211,7 @@ class CustomSplits(SplitPrior):
             if cuts:
                 places = np.unique(np.linspace(0, len(cuts) - 1, N_STORED_CUTS).astype(int))
                 weights += [bound.weight_of_cut(cuts[i]) for i in places]
-        arguments = (self.name, self.of, self.over, self.by_depth, self.params)
-        return SplitsOutline(*arguments, np.array(weights))
+        return SplitsOutline(self.name, self.of, self.over, self.by_depth, self.params, np.array(weights))
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
         """Return a text on the first difference from the prior that ``outline``, part of a file, describes, or None."""
@@ -412,8 +411,7 @@ class BoundSplits(SplitPrior):
         if cell.high[k] < 0:
             return float(weight.sum())
         codes, rows = self._codes(cell, k)
-        is_same = self._cut_places(rows) == int((codes <= split.cut).sum()) - 1
-        return float(weight[is_same].sum())
+        return float(weight[self._cut_places(rows) == int((codes <= split.cut).sum()) - 1].sum())
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
         weight = self.coordinate_weights(cell.columns)

@@ -236,8 +236,7 @@ class GridCuts(SplitPrior):
         table = Table(X)
         columns = describe_columns(table, nominal, missing)
         # the second coordinate of a feature with missing values has the same cuts
-        scales = cls(cuts).scales(table, columns)[: columns.n_features]
-        pairs = zip(scales, columns.categories, strict=True)
+        pairs = zip(cls(cuts).scales(table, columns)[: columns.n_features], columns.categories, strict=True)
         return cls(
             [scale.cuts if isinstance(scale, Scale) and c is None else None for scale, c in pairs], feature_weights
         )

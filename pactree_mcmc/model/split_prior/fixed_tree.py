@@ -139,8 +139,7 @@ class FixedTree(SplitPrior):
         for i in range(tree.n_nodes - 1, -1, -1):
             if tree.feature[i] != LEAF:
                 end[i] = end[tree.right[i]]
-        bounds = np.searchsorted(leaf[order], [np.arange(tree.n_nodes), end])
-        n_values = count_distinct(ranks, *bounds)
+        n_values = count_distinct(ranks, *np.searchsorted(leaf[order], [np.arange(tree.n_nodes), end]))
         nominal = columns.is_nominal
         n_splits = np.where(nominal, np.exp2(np.maximum(n_values - 1, 0)) - 1.0, np.maximum(n_values - 1, 0))
         n_alternatives = n_splits[np.arange(tree.n_nodes), np.maximum(tree.feature, 0)]
@@ -225,8 +224,7 @@ class _BoundFixedTree(FixedTree):
         return self._split(cell.node)
 
     def children(self, cell: PlainCell, split: PlainSplit) -> tuple[PlainCell, PlainCell]:
-        nodes = int(self.tree.left[cell.node]), int(self.tree.right[cell.node])
-        left, right = cell.split(split, nodes)
+        left, right = cell.split(split, (int(self.tree.left[cell.node]), int(self.tree.right[cell.node])))
         deeper = cell.depth + (not self.joint[cell.node])
         return replace(left, depth=deeper), replace(right, depth=deeper)
 

@@ -272,8 +272,7 @@ def calibration(
     if len(numbers) == 0:
         raise ValueError("X has no rows; give at least one.")
     if model.classes_ is not None:
-        labels = read_y(y, len(numbers), model.leaf)
-        event = ~labels_differ(labels, model.classes_[column : column + 1])
+        event = ~labels_differ(read_y(y, len(numbers), model.leaf), model.classes_[column : column + 1])
     else:
         y = read_y(y, len(numbers), model.leaf, model.target.names).astype(np.float64)
         time, event = model.leaf.times_and_events(y)
@@ -354,8 +353,7 @@ def _groups_by_prediction(
     """Divide rows into groups of about equal weight by predictions (n,); return group numbers (n,) and group names."""
     # Group 0 has the smallest. Rows with equal predictions are in the same group, so there may be fewer than
     # ``n_groups``. The last digits of equal predictions differ by rounding
-    rounded = [float(f"{x:.{EQUAL_DIGITS}g}") for x in predictions.tolist()]
-    values, place = np.unique(rounded, return_inverse=True)
+    values, place = np.unique([float(f"{x:.{EQUAL_DIGITS}g}") for x in predictions.tolist()], return_inverse=True)
     size = np.bincount(place, weight)
     middle = np.cumsum(size) - size / 2.0
     group_of_value = np.unique((middle * n_groups / size.sum()).astype(np.int64), return_inverse=True)[1]

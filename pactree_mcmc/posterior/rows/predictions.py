@@ -209,8 +209,7 @@ def credible_interval_at(post: TreeDistribution, X: np.ndarray, coverage: float)
     model, rows, fractions = post.model, post._rows, np.array(central_fractions(coverage))
     refuse_no_expectation(model)
     if not model.leaf.has_closed_expectation:
-        sampled = draw_expectations_at(post, X, N_INTERVAL_DRAWS, 0)
-        return np.moveaxis(np.quantile(sampled, fractions, axis=0), 0, -1)
+        return np.moveaxis(np.quantile(draw_expectations_at(post, X, N_INTERVAL_DRAWS, 0), fractions, axis=0), 0, -1)
     laws = model.leaf.expectation(rows.place_stats, rows.place_tree, model.target)
     ends = np.stack([quantiles_at(rows, law, X, fractions) for law in laws], axis=1)
     return ends[:, 0] if model.classes_ is None else ends
@@ -488,8 +487,7 @@ def _merge_equal(mix: Mixture, number: np.ndarray, n_distinct: int) -> Mixture:
     key, position = np.unique(row * n_distinct + number[mix.place], return_inverse=True)
     weight, row = np.bincount(position, weights=mix.weight), key // n_distinct
     total = np.bincount(row, weights=weight)
-    first = np.searchsorted(row, np.arange(len(mix.first)))
-    return Mixture(key % n_distinct, weight / total[row], first)
+    return Mixture(key % n_distinct, weight / total[row], np.searchsorted(row, np.arange(len(mix.first))))
 
 
 def _distinct_mixtures(mix: Mixture) -> tuple[Mixture, np.ndarray]:
@@ -537,8 +535,7 @@ def draw_new_y(
     for t in trees.tolist():
         nodes = slice(int(arrays.offset[t]), int(arrays.offset[t + 1]))
         is_leaf = arrays.feature[nodes] == LEAF
-        leaf_number = np.cumsum(is_leaf) - 1
-        reached = leaf_number[find_leaves(t) - nodes.start]
+        reached = (np.cumsum(is_leaf) - 1)[find_leaves(t) - nodes.start]
         out.append(leaf.draw(rng, draws.place_stats[nodes][is_leaf], reached, model.target, rows, *regressors))
     return np.array(out, dtype=np.float64 if model.classes_ is None else np.int64)
 

@@ -185,8 +185,7 @@ def median_survival(post: TreeDistribution, X: Any, coverage: float = 0.9, *, ex
             for at, stats in leaves_of_draws(post, numbers, rng)
         ]
         ends = np.quantile(medians, fractions, axis=0).T
-    median = quantiles_at(rows, law_of_new_y(rows), numbers, 0.5)
-    out = np.column_stack([median, ends])
+    out = np.column_stack([quantiles_at(rows, law_of_new_y(rows), numbers, 0.5), ends])
     out = values_at_exposure(post.model, out, exposures_of(post.model, X, numbers, exposure))
     return pd.DataFrame(out, columns=["median", "lower", "upper"])
 
@@ -249,8 +248,7 @@ def mean_cumulative_hazard(post: TreeDistribution, numbers: np.ndarray, time: np
     rng, grid = read_generator(0), np.unique(np.quantile(np.unique(time), np.linspace(0.0, 1.0, N_GRID_TIMES)))
     total, row = np.zeros((len(numbers), len(grid))), np.arange(len(numbers))
     for at, stats in leaves_of_draws(post, numbers, rng):
-        values = np.maximum(draw_survival(post.model, rng, stats, grid), SMALLEST_NORMAL)
-        total -= np.log(values)[at] / N_BAND_DRAWS
+        total -= np.log(np.maximum(draw_survival(post.model, rng, stats, grid), SMALLEST_NORMAL))[at] / N_BAND_DRAWS
     after = np.clip(np.searchsorted(grid, time), 1, max(len(grid) - 1, 1))
     if len(grid) == 1:
         return total[:, 0]

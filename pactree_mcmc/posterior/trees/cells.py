@@ -267,8 +267,7 @@ def label_equal_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
     number = np.zeros(n, dtype=np.int64)
     for nodes in reversed(levels):
         below = number[sides[nodes]]
-        pairs = _pair_columns(split[nodes], below[:, 0] * n + below[:, 1])
-        number[nodes] = 1 + number_distinct_pairs(pairs)[0]
+        number[nodes] = 1 + number_distinct_pairs(_pair_columns(split[nodes], below[:, 0] * n + below[:, 1]))[0]
     roots = number[trees.offset[:-1]]
     return number_distinct_pairs(_pair_columns(roots, np.zeros_like(roots)))[0]
 

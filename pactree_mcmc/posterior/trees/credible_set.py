@@ -183,8 +183,7 @@ def _set_of(draws: Draws, weight: np.ndarray, mass: float, *, exact: bool) -> Cr
     log_posterior = draws.log_posterior_of_tree
     order = np.argsort(-log_posterior, kind="stable")
     ranked = log_posterior[order], np.concatenate([[0.0], np.cumsum(weight[order])])
-    is_member = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])
-    members = order[is_member]
+    members = order[np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])]
     return CredibleSet(mass, log_posterior[members], weight[members], exact, draws, members, ranked)
 
 

@@ -100,8 +100,7 @@ def sorted_series(names: list[str], probability: np.ndarray) -> pd.Series:
     """Return a Series of the probabilities (n,), indexed by ``names``, the largest first."""
     import pandas as pd
 
-    series = pd.Series(probability, index=names, name="probability")
-    return series.sort_values(ascending=False, kind="stable")
+    return pd.Series(probability, index=names, name="probability").sort_values(ascending=False, kind="stable")
 
 
 @documented

@@ -381,9 +381,7 @@ def _most_probable_categories(numbers: ShapeNumbers, nodes: np.ndarray, weight: 
 def or_missing(probability: float) -> str:
     """Return what follows the condition of the left side of a split, given P(missing values go left)."""
     # the printed rule, whose rows are counted, sends them to the more probable side
-    if probability < 0.5:
-        return ""
-    return " or missing" + ("" if probability > CERTAIN else f" ({probability:.2f})")
+    return "" if probability < 0.5 else " or missing" + ("" if probability > CERTAIN else f" ({probability:.2f})")
 
 
 def _table_of_leaves(

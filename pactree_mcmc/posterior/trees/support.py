@@ -78,8 +78,7 @@ class Support(NamedTuple):
         import pandas as pd
 
         index = pd.MultiIndex.from_arrays([self.kind, self.words], names=["kind", "words"])
-        probability = pd.Series(self.probability, index, name="probability")
-        return probability.sort_values(ascending=False, kind="stable")
+        return pd.Series(self.probability, index, name="probability").sort_values(ascending=False, kind="stable")
 
     def table(self, beside: Support | None = None) -> pd.DataFrame:
         """Return the numbers as a DataFrame, one line for each cell or split.
@@ -249,8 +248,7 @@ def indices_by_probability(probability: np.ndarray, min_probability: float, firs
 
 def most_probable_nodes(draws: Draws, of_node: np.ndarray) -> np.ndarray:
     """Return a node (n_groups,) of each group, in the most probable tree that has one; -1 for a group without nodes."""
-    key = draws.order_key_of_tree
-    order = np.argsort(-key[draws.cells.tree_of_node], kind="stable")
+    order = np.argsort(-draws.order_key_of_tree[draws.cells.tree_of_node], kind="stable")
     order = order[of_node[order] >= 0]
     groups, first_node = np.unique(of_node[order], return_index=True)
     out = np.full(int(of_node.max(initial=-1)) + 1, -1)
