@@ -60,12 +60,7 @@ class CellProbabilities(NamedTuple):
 
 
 class NewRows(NamedTuple):
-    """New rows as numbers and codes, by coordinate: a feature has one, or two if it has missing values.
-
-    The cells of a row are certain if it goes to the same side of a cut in every cell. A missing value follows the
-    majority of the rows of the cell. Under local cuts a threshold depends on these rows as well, so that a number
-    between training values may be on either side.
-    """
+    """New rows as numbers and codes, by coordinate: a feature has one, or two if it has missing values."""
 
     x: np.ndarray  # (n, q) float64: numbers
     codes: np.ndarray  # (n, q) int64: codes, -1 for an unknown category

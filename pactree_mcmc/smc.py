@@ -568,10 +568,7 @@ class ProgressiveSample(SampledPosterior):
     def from_results(
         cls, model: TreeModel, results: list[StageResult], moves: tuple[str, ...], seconds: float
     ) -> ProgressiveSample:
-        """Return the posterior sample that joins the results of all repetitions, each as one chain.
-
-        ``moves`` are the names of the counts of proposals, ``seconds`` is the time of the run.
-        """
+        """Return the sample that joins the results of all repetitions, each as one chain."""
         facts: dict[str, Any] = {"by_stats": True, "moves": moves, "sees_all_rows": False}
         post = cls(Draws.join(model, [result.saved for result in results], seconds=seconds, **facts))
         post.stage = np.array([result.stage for result in results])

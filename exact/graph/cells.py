@@ -247,6 +247,23 @@ def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
     return CellGraph(**columns, first_slot=first_slot, log_stop=log_stop, log_split=log_split, layered=layered)
 
 
+def graph_of_single_splits(
+    left: np.ndarray,
+    right: np.ndarray,
+    feature: np.ndarray,
+    by_cell: tuple,
+    log_stop: np.ndarray,
+    log_split: np.ndarray,
+) -> CellGraph:
+    """Return a graph of cells with at most one split each, of log weight 0; without one a left child is -1."""
+    # `by_cell`: the columns CELL_COLUMNS. All arrays have an entry for each cell
+    splits = left >= 0
+    edges = (column[splits].astype(np.int32) for column in (left, right, feature))
+    first_edge, no_weights = np.concatenate([[0], np.cumsum(splits)]), np.zeros(int(splits.sum()))
+    columns = *edges, no_weights.astype(np.int64), no_weights, *by_cell
+    return CellGraph(first_edge, *columns, np.arange(len(left) + 1), log_stop, log_split, False)
+
+
 def has_one_depth(model: TreeModel) -> bool:
     """Return True if by the split prior each cell occurs at one depth only, whatever the rows."""
     return call_uncompiled(has_one_split_per_feature, model.split_prior) or model.lowered.split_prior.by_depth

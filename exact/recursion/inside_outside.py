@@ -15,7 +15,7 @@ from pactree_mcmc.core.texts import with_short_repr
 from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.boxes import is_relative, pack_cut, unpack_cut
-from ..graph.cells import CellGraph, pack_graph, slot_at_depth
+from ..graph.cells import CELL_COLUMNS, CellGraph, pack_graph, slot_at_depth
 from ..limits import Bar, run_in_pieces
 from .semirings import add_split, choose_split, exp_down, start_with_leaf, store
 
@@ -244,7 +244,7 @@ def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = NEGLIG
     rank = (np.cumsum(cells) - 1).astype(np.int32)
     slots = graph.by_slot(cells)
     columns = {name: getattr(graph, name)[keep] for name in ("feature", "split", "log_rule")}
-    by_cell = {name: getattr(graph, name)[cells] for name in ("rows", "stats", "score", "design", "depth")}
+    by_cell = {name: getattr(graph, name)[cells] for name in CELL_COLUMNS}
     first_edge = np.append(n_kept[graph.first_edge[:-1][cells]], n_kept[-1])
     return LikelyPart(
         CellGraph(

@@ -58,11 +58,7 @@ TIE_TOLERANCE = 1e-10
 
 
 class _SlotTrees:
-    """The best trees below one slot (a cell at a depth) found so far, and a heap of candidates for the next one.
-
-    A tree is (log weight, split or -1 for a leaf, rank of the left subtree, rank of the right subtree). ``best``
-    (n_slots,) are the values of `Best`. Only the ``k`` best splits are candidates.
-    """
+    """The best trees below one slot (a cell at a depth) found so far, and a heap of candidates for the next one."""
 
     def __init__(self, graph: CellGraph, best: np.ndarray, slot: int, k: int) -> None:
         cell = int(np.searchsorted(graph.first_slot, slot, side="right")) - 1

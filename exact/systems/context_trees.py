@@ -25,7 +25,7 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.special import gammaln
 from pactree_mcmc.core.texts import with_short_repr
 
-from ..graph.cells import CellGraph
+from ..graph.cells import CellGraph, graph_of_single_splits
 from ..sums import best_sums, log_sum
 
 N_NODES, N_ENTRIES = range(2)  # entries of `Trie.counters`: numbers of nodes, and of entries of the hash table
@@ -441,7 +441,8 @@ class ContextTreeWeighting:
         score, rows = np.zeros(total), np.zeros(total, dtype=np.int64)
         score[cell], rows[cell] = self._scores(n_nodes), trie.total[:n_nodes]
         stop[cell], split[cell] = self._log_stop[length] + score[cell], self._log_split[length]
-        return _graph_of_cells(left, right, depths, rows, score, stop, split), cell
+        by_cell = rows, rows[:, None].astype(np.float64), score, np.zeros(total, dtype=np.int32), depths
+        return graph_of_single_splits(left, right, depths, by_cell, stop, split), cell
 
     def _scores(self, n_nodes: int) -> np.ndarray:
         """Return the log marginal likelihood (n_nodes,), nats, of the symbols after each context of the trie."""
@@ -515,34 +516,3 @@ def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.nda
 def _ranks(sizes: np.ndarray) -> np.ndarray:
     """Return the ranks 0, 1, ..., size - 1 within each of consecutive groups of these ``sizes``, concatenated."""
     return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-
-
-def _graph_of_cells(
-    left: np.ndarray,
-    right: np.ndarray,
-    depth: np.ndarray,
-    rows: np.ndarray,
-    score: np.ndarray,
-    log_stop: np.ndarray,
-    log_split: np.ndarray,
-) -> CellGraph:
-    """Return the graph of cells with at most one split each, given by columns (n_cells,)."""
-    splits, n = left != NO_NODE, len(left)
-    n_edges = int(splits.sum())
-    return CellGraph(
-        first_edge=np.concatenate([[0], np.cumsum(splits)]),
-        left=left[splits].astype(np.int32),
-        right=right[splits].astype(np.int32),
-        feature=depth[splits].astype(np.int32),
-        split=np.zeros(n_edges, dtype=np.int64),
-        log_rule=np.zeros(n_edges),
-        rows=rows,
-        stats=rows[:, None].astype(np.float64),
-        score=score,
-        design=np.zeros(n, dtype=np.int32),
-        depth=depth,
-        first_slot=np.arange(n + 1),
-        log_stop=log_stop,
-        log_split=log_split,
-        layered=False,
-    )

@@ -18,7 +18,7 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.tree.arrays import LEAF, Routes, depths_without_joint
 from pactree_mcmc.tree.tree import Tree
 
-from ..graph.cells import CellGraph
+from ..graph.cells import CellGraph, graph_of_single_splits
 from ..recursion.semirings import exp_down
 from ..sums import log_sums, occurrences
 
@@ -49,31 +49,12 @@ def base_tree(tree: Tree, counts: np.ndarray) -> BaseTree:
     rows = counts.sum(axis=1)
     errors = rows - counts[np.arange(tree.n_nodes), label]
     is_leaf = tree.feature == LEAF
-    graph = _graph_of_tree(tree, inner, counts, rows.astype(np.int64))
+    depth = depths_without_joint(tree.feature, tree.right, np.zeros(tree.n_nodes, dtype=np.bool_))
+    zeros = np.zeros(tree.n_nodes)
+    by_cell = rows.astype(np.int64), counts, zeros, np.arange(tree.n_nodes, dtype=np.int32), depth
+    children = np.where(is_leaf, -1, tree.left), tree.right
+    graph = graph_of_single_splits(*children, tree.feature, by_cell, zeros, np.where(is_leaf, -np.inf, 0.0))
     return BaseTree(tree, tree.routes(), np.cumsum(is_leaf) - is_leaf, graph, label, dummy, errors)
-
-
-def _graph_of_tree(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
-    """Return the graph whose cells are the nodes of a tree, with all log weights and scores 0, without cuts."""
-    m = tree.n_nodes
-    has_edge = tree.feature != LEAF
-    return CellGraph(
-        first_edge=np.concatenate([[0], np.cumsum(has_edge)]),
-        left=tree.left[inner],
-        right=tree.right[inner],
-        feature=tree.feature[inner],
-        split=np.zeros(len(inner), dtype=np.int64),
-        log_rule=np.zeros(len(inner)),
-        rows=rows,
-        stats=counts,
-        score=np.zeros(m),
-        design=np.arange(m, dtype=np.int32),
-        depth=depths_without_joint(tree.feature, tree.right, np.zeros(m, dtype=np.bool_)),
-        first_slot=np.arange(m + 1),
-        log_stop=np.zeros(m),
-        log_split=np.where(has_edge, 0.0, -np.inf),
-        layered=False,
-    )
 
 
 def count_rows(tree: Tree, X: np.ndarray, label: np.ndarray, n_classes: int) -> np.ndarray:

@@ -25,10 +25,7 @@ POOL_SIZE = 4
 
 @register_class
 class Call(NamedTuple):
-    """Record of a call of `sample` or `resume` that made draws.
-
-    If ``repeatable`` is True, running ``line`` with the same model and ``versions`` gives the same draws.
-    """
+    """Record of a call of `sample` or `resume`; ``line`` gives the same draws again if it is ``repeatable``."""
 
     function: str
     """Name of the function, "sample" or "resume"."""

@@ -67,19 +67,7 @@ class NotStorable(ValueError):
 
 
 class Codec:
-    """Conversion of values of the given classes and record types to an `Encoded`, and back.
-
-    Parameters
-    ----------
-    classes : iterable of classes
-        NamedTuples and dataclasses, which are made from their fields when reading. If a class has a method
-        ``for_file``, the value that the method returns is written instead.
-    records : mapping of str to dtype
-        Record types by name.
-    separate : sequence of str
-        First parts of the names of arrays that are stored by themselves, however small, so that other programs can
-        read them.
-    """
+    """Conversion of values of some ``classes`` and dtypes (``records``, by name) to an `Encoded`, and back."""
 
     def __init__(self, classes: Iterable[type], records: dict[str, np.dtype], separate: Iterable[str] = ()) -> None:
         self.classes = {name_in_file(cls): cls for cls in classes}

@@ -64,10 +64,7 @@ class DrawsInFile(NamedTuple):
 @with_short_repr
 @register_class
 class Course(NamedTuple):
-    """Course of a run: what was asked and tuned, and the chains at rest, from which `resume` continues.
-
-    A checkpoint has one too, with the number of draws that each chain has so far.
-    """
+    """Course of a run: what was asked and tuned, and the chains at rest, from which `resume` continues."""
 
     request: Any  # `mcmc.run.records.Request`, the arguments of the run
     tuned: Any  # `mcmc.run.records.Tuned`: kernel, density and graphs that the chains use since tuning

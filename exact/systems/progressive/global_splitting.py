@@ -25,7 +25,7 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree, match_columns
 
 from ...graph.build import build_graph, refuse_shared_leaves
-from ...graph.cells import CellGraph
+from ...graph.cells import CELL_COLUMNS, CellGraph
 from ...limits import Intractable, check_cells
 from ...posterior import ExactPosterior
 from ...recursion.inside_outside import with_unit_weights
@@ -225,24 +225,12 @@ def _pair_graph(
     keys = keys[np.argsort(-structures.depth[keys // base.n_cells], kind="stable")]
     splits = _splits_of(base, structures, keys)
     sigma, cell = np.divmod(keys, base.n_cells)
-    graph = CellGraph(
-        first_edge=np.concatenate([[0], np.cumsum(np.bincount(splits.pair, minlength=len(keys)))]),
-        left=_indices_in(keys, splits.left),
-        right=_indices_in(keys, splits.right),
-        feature=base.feature[splits.edge],
-        split=base.split[splits.edge],
-        log_rule=np.zeros(len(splits.edge)),
-        rows=base.rows[cell],
-        stats=base.stats[cell],
-        score=base.score[cell],
-        design=base.design[cell],
-        depth=base.depth[cell],
-        first_slot=np.arange(len(keys) + 1),
-        log_stop=np.where(sigma == 0, base.score[cell], -np.inf),
-        log_split=np.where(sigma == 0, -np.inf, 0.0),
-        layered=False,
-    )
-    return graph, keys
+    by_cell = [getattr(base, name)[cell] for name in CELL_COLUMNS]
+    children = _indices_in(keys, splits.left), _indices_in(keys, splits.right)
+    columns = *children, base.feature[splits.edge], base.split[splits.edge], np.zeros(len(splits.edge)), *by_cell
+    first_edge = np.concatenate([[0], np.cumsum(np.bincount(splits.pair, minlength=len(keys)))])
+    log_stop, log_split = np.where(sigma == 0, base.score[cell], -np.inf), np.where(sigma == 0, -np.inf, 0.0)
+    return CellGraph(first_edge, *columns, np.arange(len(keys) + 1), log_stop, log_split, False), keys
 
 
 def _indices_in(keys: np.ndarray, entries: np.ndarray) -> np.ndarray:
@@ -281,8 +269,7 @@ def _add_root(
         columns["log_rule"].append(np.broadcast_to(log_prior, shape).ravel())
     left, right, edge, log_rule = (np.concatenate(column) for column in columns.values())
     bonus = np.where(pairs.rows == 0, model.prior_tables.empty_bonus, 0.0)
-    names = ("rows", "stats", "score", "design", "depth")
-    by_cell = {name: np.concatenate([getattr(base, name)[:1], getattr(pairs, name)]) for name in names}
+    by_cell = {name: np.concatenate([getattr(base, name)[:1], getattr(pairs, name)]) for name in CELL_COLUMNS}
     return CellGraph(
         first_edge=np.concatenate([[0], pairs.first_edge + len(edge)]),
         left=np.concatenate([left, pairs.left]).astype(np.int32) + np.int32(1),

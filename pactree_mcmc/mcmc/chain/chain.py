@@ -44,11 +44,7 @@ class PackedChain(NamedTuple):
 
 
 class Chain:
-    """Markov chain of trees, with its arrays, and the same arrays packed for compiled code.
-
-    With ``has_grown_start``, the start is a tree grown on the data, which needs more arrays. The chain calls
-    ``prepare`` with itself before the first compiled function, to compile or load the functions of a run together.
-    """
+    """Markov chain of trees, with its arrays, and the same arrays packed for compiled code."""
 
     def __init__(
         self,

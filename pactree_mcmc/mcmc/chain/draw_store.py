@@ -48,17 +48,9 @@ def with_more_nodes(saved: Saved, n_needed: int) -> Saved:
 def trim_draws(saved: Saved) -> Saved:
     """Return the draws without spare room."""
     n_draws, n_trees, n_nodes = (int(saved.used[i]) for i in (DRAW_COUNT, TREE_COUNT, NODE_COUNT))
-    return Saved(
-        saved.tree_of_draw[:n_draws].copy(),
-        saved.noise[:n_draws].copy(),
-        saved.moves[:n_draws].copy(),
-        saved.levels[:n_draws].copy(),
-        saved.is_stump[:n_draws].copy(),
-        saved.tree[: n_trees + 1].copy(),
-        _node_records(bytes_view(saved.node[:n_nodes]).copy()),
-        saved.stats[:n_nodes].copy(),
-        saved.used.copy(),
-    )
+    node = _node_records(bytes_view(saved.node[:n_nodes]).copy())
+    out = first_draws(saved, n_draws)._replace(tree=saved.tree[: n_trees + 1], node=node, stats=saved.stats[:n_nodes])
+    return Saved(*(array if array is node else array.copy() for array in out))
 
 
 def join_draws(first: Saved, second: Saved) -> Saved:
@@ -68,17 +60,11 @@ def join_draws(first: Saved, second: Saved) -> Saved:
     n_trees, n_nodes = len(first.tree) - 1, len(first.node)
     later = second.tree.copy()
     later.start += n_nodes
-    return Saved(
-        np.concatenate([first.tree_of_draw, second.tree_of_draw + n_trees]),
-        np.concatenate([first.noise, second.noise]),
-        np.concatenate([first.moves, second.moves]),
-        np.concatenate([first.levels, second.levels]),
-        np.concatenate([first.is_stump, second.is_stump]),
-        np.concatenate([first.tree[:-1], later]).view(np.recarray),
-        _node_records(np.concatenate([bytes_view(first.node), bytes_view(second.node)])),
-        np.concatenate([first.stats, second.stats]),
-        first.used + second.used,
-    )
+    tree = np.concatenate([first.tree[:-1], later]).view(np.recarray)
+    node = _node_records(np.concatenate([bytes_view(first.node), bytes_view(second.node)]))
+    second = second._replace(tree_of_draw=second.tree_of_draw + n_trees)
+    joined = {name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in (*BY_DRAW, "stats")}
+    return Saved(tree=tree, node=node, used=first.used + second.used, **joined)
 
 
 def select_draws(saved: Saved, indices: np.ndarray) -> Saved:
@@ -116,12 +102,9 @@ def first_draws(saved: Saved, n_draws: int) -> Saved:
 
 def pad_draws(saved: Saved, n_draws: int) -> Saved:
     """Return the draws followed by copies of the first tree without any proposals, ``n_draws`` in all."""
-    n_missing = n_draws - len(saved.tree_of_draw)
-    padded = {}
-    for name in BY_DRAW:
-        array = getattr(saved, name)
-        padded[name] = np.concatenate([array, np.zeros((n_missing, *array.shape[1:]), dtype=array.dtype)])
-    return saved._replace(**padded)
+    arrays = {name: getattr(saved, name) for name in BY_DRAW}
+    missing = {name: np.zeros((n_draws - len(a), *a.shape[1:]), dtype=a.dtype) for name, a in arrays.items()}
+    return saved._replace(**{name: np.concatenate([a, missing[name]]) for name, a in arrays.items()})
 
 
 @jit

@@ -61,10 +61,7 @@ def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
 
 
 class Ladder:
-    """Replicas of a chain at decreasing inverse temperatures (levels). The draws are the trees of the first level.
-
-    ``ladder`` is a result of `read_ladder`. The other arguments are those of `Chain`.
-    """
+    """Replicas of a chain at decreasing inverse temperatures (levels). The draws are trees of the first level."""
 
     def __init__(
         self,

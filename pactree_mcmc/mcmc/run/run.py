@@ -100,10 +100,7 @@ class Run:
 
 
 class Stop:
-    """Signal at which works end, given by `set` or by the end of a time limit.
-
-    ``seconds`` is the time limit. The clock runs from `start` on.
-    """
+    """Signal at which works end: by `set`, or ``seconds`` after `start`."""
 
     def __init__(self, seconds: float = math.inf) -> None:
         self.seconds = max(seconds, MIN_SECONDS)

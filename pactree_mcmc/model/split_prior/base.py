@@ -133,10 +133,7 @@ class SplitPrior:
         return np.where(columns.other_coordinate == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
-        """Return an upper bound on the depth of trees, without a depth limit of the tree prior; 1 << 62 if unbounded.
-
-        ``n_units`` is the number of distinct rows, ``n_codes`` (p,) that of intervals or categories of each feature.
-        """
+        """Return a bound on the depth of trees of distinct rows with so many codes; 1 << 62 if unbounded."""
         return int(min((n_codes - 1).sum(), 1 << 62))
 
     def fewest_splits(self, columns: Columns) -> int:
@@ -145,10 +142,7 @@ class SplitPrior:
         return 0
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
-        """Return for each row of the training ``table`` the index (n,) of its finest cell, one that no split divides.
-
-        Return None if the codes of a row determine this cell.
-        """
+        """Return the index (n,) of the cell of each row that no split divides, None if the codes determine it."""
         return None
 
     def shape(self) -> FixedShape | None:
@@ -160,10 +154,7 @@ class SplitPrior:
         return cell.split(split)
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
-        """Return for each coordinate (q,) a number proportional to its probability in the draw of a split of the cell.
-
-        It is 0 if the cell has no split on the coordinate.
-        """
+        """Return weights (q,) of the coordinates in the draw of a split of the cell, 0 for those without a split."""
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
@@ -186,10 +177,7 @@ class SplitPrior:
         return self.draw_split_of(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
     def match_columns(self, columns: Columns) -> SplitPrior:
-        """Return the prior for a model with these ``columns``; a fixed tree finds its own columns among them by name.
-
-        A model calls this when it is built. Other priors return themselves.
-        """
+        """Return the prior for a model with these ``columns``, among which a fixed tree finds its own by name."""
         return self
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:

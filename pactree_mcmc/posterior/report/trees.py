@@ -46,11 +46,7 @@ EXPECTATION_FAMILIES: dict[str, tuple[str, Callable[..., tuple[np.ndarray, ...]]
 
 
 class CommonPaths(NamedTuple):
-    """The most frequent decision paths. A path is a sequence of splits from the root, with the side of each.
-
-    Path 0 is that of the root alone. Parents come before their children, which are grouped by the feature of the split,
-    the most probable first. In joined paths a split on an ordered feature stands for all cuts of this feature.
-    """
+    """The most frequent decision paths: splits from the root, with their sides; parents before children."""
 
     parent: np.ndarray
     """(m,) int64: number of the path without its last split; -1 for path 0."""
