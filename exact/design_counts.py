@@ -181,9 +181,7 @@ class DesignCounts:
             raise ValueError(f"X has the columns {list(columns.names)}; {what} {list(before.names)}.")
         return [columns.names.index(name) for name in before.names]
 
-    def _check_piece(
-        self, X: Any, y: Any, sample_weight: Any, estimation: Any
-    ) -> tuple[Columns, tuple[np.ndarray, ...]]:
+    def _check_piece(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[Columns, tuple]:
         """Check the arguments of `update`. Return the columns of X, and the piece: rows, labels, weights, mask of E."""
         # the columns of the rows (n, p) are in the order of the pieces before; the mask is empty without ``estimation``
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation)

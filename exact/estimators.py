@@ -39,63 +39,69 @@ from .systems.dyadic_trees import minimise_risk, needs_cyclic
 from .systems.pac_bayes import BaseTree, NodeVotes, Weights, base_tree, node_weights
 from .systems.pruning import LARGEST_PENALTY
 
+
 # decorator that puts these texts into the docstring of a classifier
-documented = fill_docstring(
-    {
-        "levels": """\
-levels : int or None, default None
-    Number of splits of one coordinate on a path to a leaf. If None, log2(n / ln n), rounded up, or fewer.""",
-        "cyclic": """\
-cyclic : bool or "auto", default "auto"
-    If True, a cell at a depth is split on coordinate ``depth mod p``. If False, on any coordinate. "auto" is False,
-    unless even one level may have more than four million cells.""",
-        "bounds": """\
-bounds : array of shape (p, 2) or None, default None
-    Ends of each feature's range. If None, those of X.""",
-        "strength": """\
-strength : float, default 0.1
-    Factor of the penalty. The theory has 1, with large constants. Choose it by cross-validation.""",
-        "max_cells": """\
-max_cells : int, default 20,000,000
-    Largest number of cells. `Intractable` is raised if there are more.""",
-        "features": """\
-split_counts_, feature_importances_ : ndarray of shape (p,)
-    Number of splits of the tree on each feature, and the same normalised to sum 1.
-n_features_in_ : int""",
-        "base": """\
-base : {"dyadic", "kd"}, default "dyadic"
-    Tree T0 whose subtrees vote: coordinates in turn, cut in the middle of the cell's box or at the median of its
-    rows. A cell whose rows have one class is a leaf of T0.""",
-        "base_tree": """\
-max_depth : int or None, default None
-    Largest depth of a leaf of T0, >= 1. If None, ``p * floor(log n)`` for a dyadic tree, and no limit for a KD tree.
-bounds : array of shape (p, 2) or None, default None
-    Box of a dyadic tree. If None, the range of the rows that grow it.
-coordinate : {"cycling", "widest"}, default "cycling"
-    For a KD tree, as in `pactree_mcmc.kd_tree`.""",
-        "voting": """\
-classes_ : ndarray of shape (K,)
-tree_ : Tree
-    T0, its nodes in preorder.
-labels_ : ndarray of shape (n_nodes,), int64
-    Class number of each node: the majority class, the smallest if there are several.
-weights_ : ndarray of shape (n_nodes,)
-    w(A): posterior probability of the subtrees in which node A is a leaf.
-split_counts_, feature_importances_ : ndarray of shape (p,)
-    Mean number of splits of a subtree on each feature, and the same normalised to sum 1.
-gibbs_risk_ : float
-    Mean over subtrees of the error rate on the counted rows.
-kl_ : float
-    Divergence of the posterior over subtrees from the prior, nats.
-n_counted_ : int
-    Number of rows that weigh the subtrees, including copies.""",
-        "fit_raises": """\
-Raises
-------
-ValueError
-    In `fit`: if a parameter is out of range, or there are too few rows.""",
-    }
-)
+def _descriptions() -> None:
+    """Describe what several docstrings have in common, by placeholder.
+
+    [levels]
+    levels : int or None, default None
+        Number of splits of one coordinate on a path to a leaf. If None, log2(n / ln n), rounded up, or fewer.
+    [cyclic]
+    cyclic : bool or "auto", default "auto"
+        If True, a cell at a depth is split on coordinate ``depth mod p``. If False, on any coordinate. "auto" is False,
+        unless even one level may have more than four million cells.
+    [bounds]
+    bounds : array of shape (p, 2) or None, default None
+        Ends of each feature's range. If None, those of X.
+    [strength]
+    strength : float, default 0.1
+        Factor of the penalty. The theory has 1, with large constants. Choose it by cross-validation.
+    [max_cells]
+    max_cells : int, default 20,000,000
+        Largest number of cells. `Intractable` is raised if there are more.
+    [features]
+    split_counts_, feature_importances_ : ndarray of shape (p,)
+        Number of splits of the tree on each feature, and the same normalised to sum 1.
+    n_features_in_ : int
+    [base]
+    base : {"dyadic", "kd"}, default "dyadic"
+        Tree T0 whose subtrees vote: coordinates in turn, cut in the middle of the cell's box or at the median of its
+        rows. A cell whose rows have one class is a leaf of T0.
+    [base_tree]
+    max_depth : int or None, default None
+        Largest depth of a leaf of T0, >= 1. If None, ``p * floor(log n)`` for a dyadic tree, and no limit for a KD
+        tree.
+    bounds : array of shape (p, 2) or None, default None
+        Box of a dyadic tree. If None, the range of the rows that grow it.
+    coordinate : {"cycling", "widest"}, default "cycling"
+        For a KD tree, as in `pactree_mcmc.kd_tree`.
+    [voting]
+    classes_ : ndarray of shape (K,)
+    tree_ : Tree
+        T0, its nodes in preorder.
+    labels_ : ndarray of shape (n_nodes,), int64
+        Class number of each node: the majority class, the smallest if there are several.
+    weights_ : ndarray of shape (n_nodes,)
+        w(A): posterior probability of the subtrees in which node A is a leaf.
+    split_counts_, feature_importances_ : ndarray of shape (p,)
+        Mean number of splits of a subtree on each feature, and the same normalised to sum 1.
+    gibbs_risk_ : float
+        Mean over subtrees of the error rate on the counted rows.
+    kl_ : float
+        Divergence of the posterior over subtrees from the prior, nats.
+    n_counted_ : int
+        Number of rows that weigh the subtrees, including copies.
+    [fit_raises]
+
+    Raises
+    ------
+    ValueError
+        In `fit`: if a parameter is out of range, or there are too few rows.
+    """
+
+
+documented = fill_docstring(_descriptions)
 
 
 def set_parameters(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
@@ -492,9 +498,7 @@ class PACBayesTreeClassifier(ClassifierOfTree):
         parameters[name] = best
         self.cv_errors_[name] = np.array(errors_by_value)
 
-    def _new_fold(
-        self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray
-    ) -> Fold:
+    def _new_fold(self, X: Any, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray) -> Fold:
         """Return the base tree of ``rows`` (indices in X), with the leaves that the rows ``held_out`` reach."""
         base = self._labelled_base(X[rows], label[rows], bounds)
         return Fold(base, base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])

@@ -304,9 +304,7 @@ class GraphCells(CellLaw):
 
     def errors(self, cells: np.ndarray, splits: np.ndarray) -> CellErrors:
         m = len(cells) + len(splits)
-        return CellErrors(
-            np.empty((m, 0)), np.ones(m), np.full(m, np.inf), np.zeros(m), np.empty((m, 0), dtype=np.bool_)
-        )
+        return CellErrors(np.empty((m, 0)), np.ones(m), np.full(m, np.inf), np.zeros(m), np.empty((m, 0), bool))
 
     def path_probability(self, parent: np.ndarray, key: np.ndarray) -> np.ndarray:
         sets = self._row_sets.of_cell

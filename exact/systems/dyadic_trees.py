@@ -57,20 +57,24 @@ class PenaltyInput(NamedTuple):
     cyclic: bool  # True if the depth determines the coordinate, which then needs no bits
 
 
-_documented = fill_docstring(
-    {
-        "delta": """\
-Parameters
-----------
-delta : float or None, default None
-    Confidence parameter in (0, 1). If None, one over the number of rows, as in the paper.
+def _descriptions() -> None:
+    """Describe what several docstrings have in common, by placeholder.
 
-Raises
-------
-ValueError
-    If ``delta`` is outside (0, 1)."""
-    }
-)
+    [delta]
+
+    Parameters
+    ----------
+    delta : float or None, default None
+        Confidence parameter in (0, 1). If None, one over the number of rows, as in the paper.
+
+    Raises
+    ------
+    ValueError
+        If ``delta`` is outside (0, 1).
+    """
+
+
+_documented = fill_docstring(_descriptions)
 
 
 @dataclass(frozen=True)

@@ -32,86 +32,100 @@ MIN_DELTA_FRACTION = 1e-3
 NEGLIGIBLE = 1e-24  # a term of this fraction of a sum ends the sum
 BISECTION_STEPS = 80  # steps of bisection: an interval of length 1 shrinks below 1e-24
 
-_DELTA = """\
-delta : float, default 0.05
-    Probability that the bound fails, in (0, 1)."""
-_RAISES = """\
-Raises
-------
-ValueError
-    If an argument is out of range."""
-_N_CLASSES = """\
-n_classes : int, default 2
-    Number of possible labels, fixed before the rows were seen: the code must not depend on them."""
 
-# decorator that replaces placeholders such as {delta} in the docstring of a bound by these descriptions
-documented = fill_docstring(
-    {
-        "delta": _DELTA,
-        "raises": _RAISES,
-        "bound": f"Returns\n-------\nBound\n\n{_RAISES}",
-        "n_classes": _N_CLASSES,
-        "risk": "risk : float, in [0, 1]\n    Empirical risk of Q: mean loss of a tree drawn from Q.",
-        "tandem": """\
-tandem : float, in [0, 1]
-    Empirical tandem loss: the mean over rows of the squared mean loss of a tree drawn from Q.""",
-        "kl_n_delta": f"""\
-kl : float
-    Divergence of Q from the prior, nats, >= 0.
-n : int
-    Number of counted rows, >= 1.
-{_DELTA}""",
-        "counted_rows": """\
-tree : Tree
-    A classification tree with leaf values, as posteriors return it.
-X : table of shape (n, p)
-    The counted rows; the tree may depend on them.
-y : array-like of shape (n,)
-    Labels of these rows.""",
-        "bound_of_tree": """\
-Returns
--------
-Bound
+def _descriptions() -> None:
+    """Describe what several docstrings have in common, by placeholder.
 
-Raises
-------
-ValueError
-    If the tree has no classes or more than ``n_classes``, X and y do not fit, or an argument is out of range.""",
-        "split_bits": """\
-split_bits : float, or array of shape (n_nodes,)
-    Code length of the splits, bits, >= 0; entries of leaves are ignored.""",
-        "n_nodes_n_features": """\
-n_nodes, n_features : int
-    Number of nodes of the tree, leaves included, and number of features.""",
-        "n_errors_delta": f"""\
-n : int
-    Number of rows.
-errors : int
-    Number of training errors.
-{_DELTA}""",
-        "compression_set": f"""\
-n_nodes, n_features, n : int
-    Numbers of nodes of the tree, leaves included, of features, and of rows. ``n_nodes < n``.
-errors : int
-    Number of training errors on the ``n - n_nodes`` rows outside the compression set, which has a row for each node.
-{_DELTA}""",
-        "coded_tree": """\
-tree : Tree
-    A classification tree with leaf values and ordered splits, each of which sends counted rows both ways.
-X : table of shape (n, p)
-    The counted rows, without missing values; the tree may depend on them.
-y : array-like of shape (n,)
-    Labels of these rows.""",
-        "coded_options": f"""\
-parents : {{"string", "number"}}, default "string"
-    Code of a node's parent: one of k + 1 strings, or a number among k (footnote 3).
-{_N_CLASSES}
-{_DELTA}""",
-        "cyclic": """\
-cyclic : bool, default False
-    If True, the depth determines the coordinate.""",
-    }
-)
+    [delta]
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+    [raises]
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    [bound]
+
+    Returns
+    -------
+    Bound
+
+    {raises}
+
+    [n_classes]
+    n_classes : int, default 2
+        Number of possible labels, fixed before the rows were seen: the code must not depend on them.
+    [risk]
+    risk : float, in [0, 1]
+        Empirical risk of Q: mean loss of a tree drawn from Q.
+    [tandem]
+    tandem : float, in [0, 1]
+        Empirical tandem loss: the mean over rows of the squared mean loss of a tree drawn from Q.
+    [kl_n_delta]
+    kl : float
+        Divergence of Q from the prior, nats, >= 0.
+    n : int
+        Number of counted rows, >= 1.
+    {delta}
+    [counted_rows]
+    tree : Tree
+        A classification tree with leaf values, as posteriors return it.
+    X : table of shape (n, p)
+        The counted rows; the tree may depend on them.
+    y : array-like of shape (n,)
+        Labels of these rows.
+    [bound_of_tree]
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If the tree has no classes or more than ``n_classes``, X and y do not fit, or an argument is out of range.
+
+    [split_bits]
+    split_bits : float, or array of shape (n_nodes,)
+        Code length of the splits, bits, >= 0; entries of leaves are ignored.
+    [n_nodes_n_features]
+    n_nodes, n_features : int
+        Number of nodes of the tree, leaves included, and number of features.
+    [n_errors_delta]
+    n : int
+        Number of rows.
+    errors : int
+        Number of training errors.
+    {delta}
+    [compression_set]
+    n_nodes, n_features, n : int
+        Numbers of nodes of the tree, leaves included, of features, and of rows. ``n_nodes < n``.
+    errors : int
+        Number of training errors on the ``n - n_nodes`` rows outside the compression set, which has a row for each
+        node.
+    {delta}
+    [coded_tree]
+    tree : Tree
+        A classification tree with leaf values and ordered splits, each of which sends counted rows both ways.
+    X : table of shape (n, p)
+        The counted rows, without missing values; the tree may depend on them.
+    y : array-like of shape (n,)
+        Labels of these rows.
+    [coded_options]
+    parents : {"string", "number"}, default "string"
+        Code of a node's parent: one of k + 1 strings, or a number among k (footnote 3).
+    {n_classes}
+    {delta}
+    [cyclic]
+    cyclic : bool, default False
+        If True, the depth determines the coordinate.
+    """
+
+
+# replaces placeholders such as {delta} in the docstring of a bound
+documented = fill_docstring(_descriptions)
 
 
 @dataclass(frozen=True)

@@ -380,9 +380,7 @@ def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> RowErrors:
     leaf = tree.apply(X)
     if labels.shape != leaf.shape or len(leaf) == 0:
         raise ValueError(f"X has {len(leaf)} rows and y has shape {labels.shape}; give one label a row, at least one.")
-    if all(
-        labels_differ(np.full(len(labels), label, dtype=tree.classes.dtype), labels).all() for label in tree.classes
-    ):
+    if all(labels_differ(np.full(len(labels), label, tree.classes.dtype), labels).all() for label in tree.classes):
         raise ValueError(f"y has none of the tree's classes, {repr_of(tree.classes.tolist())}; give labels like them.")
     wrong = labels_differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
     return RowErrors(wrong, sums_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes)))

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
+from inspect import cleandoc
 from textwrap import indent
 from typing import Any, TypeVar
 
@@ -63,12 +64,17 @@ def _size_or_text(part: Any) -> str:
     return text if len(text) <= 40 else f"<{type(part).__name__}>"
 
 
-def fill_docstring(texts: dict[str, str]) -> Callable[[Documented], Documented]:
-    """Return a decorator that replaces each line ``{name}`` of a docstring by ``texts[name]``, with its indentation."""
+def fill_docstring(descriptions: Callable[[], None]) -> Callable[[Documented], Documented]:
+    """Return a decorator that replaces each line ``{name}`` of a docstring by the description of this name."""
+    # in the docstring of `descriptions` each description is behind a line ``[name]``
+    _, *parts = re.split(r"(?m)^\[(\w+)\]\n", cleandoc(descriptions.__doc__ or ""))
+    texts = {name: text.strip("\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+    def filled(doc: str) -> str:
+        return re.sub(r"(?m)^( *)\{(\w+)\}$", lambda line: indent(filled(texts[line[2]]), line[1]), doc)
 
     def fill(documented: Documented) -> Documented:
-        doc = documented.__doc__ or ""
-        documented.__doc__ = re.sub(r"(?m)^( *)\{(\w+)\}$", lambda line: indent(texts[line[2]], line[1]), doc)
+        documented.__doc__ = filled(documented.__doc__ or "")
         return documented
 
     return fill

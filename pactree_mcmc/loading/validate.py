@@ -131,9 +131,7 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
 def _check_counts(draws: Any, model: TreeModel) -> None:
     """Raise an error if counts of moves, variances, weights or diagnostics of tempering do not fit the draws."""
     chains, length = draws.tree_of_draw.shape
-    require(
-        isinstance(draws.moves, tuple) and all(type(name) is str for name in draws.moves), "the moves have no names"
-    )
+    require(isinstance(draws.moves, tuple) and all(type(x) is str for x in draws.moves), "the moves have no names")
     for name in ("proposed", "accepted"):
         check_kind_and_shape(getattr(draws, name), "i", (chains, length, len(draws.moves)), name)
         require(getattr(draws, name) >= 0, f"{name} is negative")
@@ -226,9 +224,7 @@ def check_outline(outline: LeafOutline, target: Target) -> None:
     require(type(outline.y_columns) is int and isinstance(outline.x_columns, tuple), "the leaf has no columns")
     for what in ("params", "stats", "scores"):
         check_kind_and_shape(getattr(outline, what), "f", (-1, -1) if what == "stats" else (-1,), what)
-    check_kind_and_shape(
-        target.values, "i" if outline.classes else "f", (-1, -1) if outline.y_columns > 1 else (-1,), "y"
-    )
+    check_kind_and_shape(target.values, "i" if outline.classes else "f", (-1,) * (1 + (outline.y_columns > 1)), "y")
     require(np.isfinite(target.values).all() and len(target.values) >= 1, "y is not finite")
     if target.regressors is not None:
         check_kind_and_shape(target.regressors, "f", (len(target.values), len(outline.x_columns)), "regressors")
@@ -313,9 +309,7 @@ def _check_agreement(parts: ModelParts) -> None:
         tree = parts.split_prior.tree
         require(tree.feature < parts.n_features, "the fixed tree has other features")
         nominal = np.append(parts.columns.is_nominal, False)[tree.feature]
-        require(
-            (tree.feature == LEAF) | (nominal == (tree.categories >= 0)), "the fixed tree has other kinds of splits"
-        )
+        require((tree.feature == LEAF) | (nominal == (tree.categories >= 0)), "the fixed tree has other splits")
     lowered = model.lowered
     for table in ("log_split", "log_stop", "log_forced"):
         require(~np.isnan(lowered.prior.table[table]), "the tree prior is not finite")

@@ -170,9 +170,7 @@ def sample(
     check_even_splits(mixture, model.split_prior)
     if betas is not None:
         read_ladder(betas)
-        betas = (
-            int(betas) if isinstance(betas, int | np.integer) else tuple(np.asarray(betas, dtype=np.float64).tolist())
-        )
+        betas = int(betas) if isinstance(betas, int | np.integer) else tuple(np.asarray(betas, np.float64).tolist())
     # 0 means that the number of steps follows from the work
     max_steps = int(steps) if steps is not None else MAX_COUNT if seconds is not None and work is None else 0
     if is_adaptive and betas is not None and max_steps == 0:

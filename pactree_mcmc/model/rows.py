@@ -377,15 +377,10 @@ def add_unit(stats: np.ndarray, row: int, merged_rows: Any, u: int) -> None:
 
 
 @jit
-def add_units(stats: np.ndarray, row: int, merged_rows: Any, order: np.ndarray, start: int, stop: int) -> None:
+def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start: int, stop: int) -> None:
     """Add statistics of the units ``order[start:stop]`` of merged rows, in this order, to ``stats[row]``, a cell's."""
-    label, weight, weight_all, moments = (
-        merged_rows.label,
-        merged_rows.weight,
-        merged_rows.weight_all,
-        merged_rows.moments,
-    )
-    if merged_rows.counts:
+    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
+    if units.counts:
         for i in range(start, stop):
             u = order[i]
             stats[row, label[u]] += weight[u & weight_all]
@@ -406,17 +401,12 @@ def add_units(stats: np.ndarray, row: int, merged_rows: Any, order: np.ndarray, 
 
 @jit
 def scatter_units(
-    stats: np.ndarray, target_rows: np.ndarray, merged_rows: Any, order: np.ndarray, start: int, stop: int
+    stats: np.ndarray, target_rows: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int
 ) -> None:
     """Add statistics of the i-th of the units ``order[start:stop]`` of merged rows to ``stats[target_rows[i]]``."""
     # each row of `stats` has the sums of one set of units, such as those with the same code
-    label, weight, weight_all, moments = (
-        merged_rows.label,
-        merged_rows.weight,
-        merged_rows.weight_all,
-        merged_rows.moments,
-    )
-    if merged_rows.counts:
+    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
+    if units.counts:
         for i in range(start, stop):
             u = order[i]
             stats[target_rows[i - start], label[u]] += weight[u & weight_all]

@@ -81,9 +81,7 @@ NO_PROOF_REMARK = (
     "No proof of convergence: chains that are all in the same wrong mode look the same. Compare with another rng=, "
     "with betas=8, or with exact.solve of a smaller model."
 )
-SINGLE_TEAM_REMARK = (
-    "All that is compared tuned together, so that no other chain confirms it independently: give chains=4."
-)
+SINGLE_TEAM_REMARK = "All that is compared tuned together, so that no chain confirms it independently: give chains=4."
 """Remark on a run whose chains all tuned together, as one team."""
 LENGTH_ARGUMENTS = ("tune", "thin", "proposals")
 """Arguments of `sample` that fix the length of a run."""

@@ -14,30 +14,45 @@ from ..tree.coded import RootKey
 from .draws import Course, Draws
 from .laws import CellLaw, RowLaw, without_cached
 
-_DRAWS = """\
-draws : int, default {}
-    Number of trees drawn from a posterior that does not consist of draws.
-rng : int, SeedSequence, Generator or None, default 0
-    Source of randomness for those draws."""
 
-documented = fill_docstring(
-    {
-        "X": "X : table of shape (n, p)\n    Rows with the columns of the model.",
-        "coverage": "coverage : float, default 0.9\n    Probability of each interval, in (0, 1); equal tails.",
-        "exposure": """\
-exposure : float, or array of shape (n,), optional
-    Exposure of each row, > 0, for counts and times; default 1. It multiplies the mean count, or the hazard. A leaf
-    without exposures refuses it.""",
-        "new_draws": """\
-draws : int, default 1000
-    Number of draws, >= 1.
-rng : int, SeedSequence, Generator or None
-    Source of randomness.""",
-        "draws_1000": _DRAWS.format(1000),
-        "draws_4000": _DRAWS.format(4000),
-        "raises": "Raises\n------\nValueError\n    If an argument is out of range.",
-    }
-)
+def _descriptions() -> None:
+    """Describe what several docstrings have in common, by placeholder.
+
+    [X]
+    X : table of shape (n, p)
+        Rows with the columns of the model.
+    [coverage]
+    coverage : float, default 0.9
+        Probability of each interval, in (0, 1); equal tails.
+    [exposure]
+    exposure : float, or array of shape (n,), optional
+        Exposure of each row, > 0, for counts and times; default 1. It multiplies the mean count, or the hazard. A leaf
+        without exposures refuses it.
+    [new_draws]
+    draws : int, default 1000
+        Number of draws, >= 1.
+    rng : int, SeedSequence, Generator or None
+        Source of randomness.
+    [draws_1000]
+    draws : int, default 1000
+        Number of trees drawn from a posterior that does not consist of draws.
+    rng : int, SeedSequence, Generator or None, default 0
+        Source of randomness for those draws.
+    [draws_4000]
+    draws : int, default 4000
+        Number of trees drawn from a posterior that does not consist of draws.
+    rng : int, SeedSequence, Generator or None, default 0
+        Source of randomness for those draws.
+    [raises]
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+
+
+documented = fill_docstring(_descriptions)
 """Decorator that replaces placeholders such as {draws_1000} in a docstring by these descriptions."""
 
 OTHER_LEAVES = (

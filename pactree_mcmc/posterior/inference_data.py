@@ -318,9 +318,7 @@ def tree_traces(sampled: Draws) -> tuple[dict[str, np.ndarray], dict[str, list[s
             break
     draws = focal_draws(sampled, MAX_FOCAL_TREES)
     distances = distances_from(sampled, sampled.tree_of_draw.ravel()[draws])
-    traces: dict[str, np.ndarray] = {
-        "tree_distance": np.moveaxis(distances.astype(np.int32)[:, sampled.tree_of_draw], 0, -1)
-    }
+    traces: dict[str, Any] = {"tree_distance": np.moveaxis(distances.astype(np.int32)[:, sampled.tree_of_draw], 0, -1)}
     labels = {"focal": [draw_label(sampled, draw) for draw in draws.tolist()]}
     if traced_cells:
         nodes = most_probable_nodes(sampled, cells.of_node)[traced_cells].tolist()

@@ -625,9 +625,7 @@ def _check_exact(values: np.ndarray, name: str, model_kind: Kind | None) -> np.n
 
 def _refuse_inexact(value: Any, row: int, name: str, model_kind: Kind | None) -> None:
     """Raise the ValueError about an integer, in a ``row`` of the column called ``name``, that float64 would round."""
-    advice = (
-        "subtract the same number from all rows, or name the column in nominal= or leave it out if it is an identifier"
-    )
+    advice = "subtract the same number from all rows, or name the column in nominal= or drop it if it is an identifier"
     raise ValueError(
         f"column {name!r} holds {int(value)} in row {row}, which would be rounded to {float(value):.0f}: 64-bit "
         "floating point holds all integers up to 2**53 only; "

@@ -154,9 +154,7 @@ class _SplitPriorCheck:
         total = math.fsum(math.exp(log_p) for log_p in plain_log_p.values())
         self.max_difference = max(self.max_difference, abs(total - 1.0))
         self.n_splits += len(plain_log_p)
-        self._require(
-            abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plain_log_p)} splits that sum to {total!r}"
-        )
+        self._require(abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plain_log_p)} splits with sum {total!r}")
         for k in range(len(cell.low)):
             n_listed = sum(key[0] == k for key in plain_log_p)  # type: ignore[index]
             n_splits = self.rules.count_splits(cell, k)
@@ -178,9 +176,7 @@ class _SplitPriorCheck:
         ):
             split = PlainSplit(int(result.feature), int(result.cut), int(result.categories))
             key = self._key(cell, split)
-            self._require(
-                key in plain_log_p, cell, f"a split that compiled code draws and the plain form lacks, {split}"
-            )
+            self._require(key in plain_log_p, cell, f"a split that compiled code draws and plain code lacks, {split}")
             drawn_splits[key] = (drawn_splits.get(key, (0.0, None))[0] + probability, result)
             expected = plain_log_p[key]
             self._require(

@@ -249,9 +249,7 @@ def feature_plane(
     return FeaturePlane(x, y, out)
 
 
-def draw_surface(
-    ax: Any, plane: FeaturePlane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]
-) -> Any:
+def draw_surface(ax: Any, plane: FeaturePlane, values: np.ndarray, name: str, colors: str, limits: tuple) -> Any:
     """Draw the rectangles of a plane in the colours of ``values``, a colour bar labelled ``name``, and axis labels."""
     x, y, (low, high) = plane.x.edges, plane.y.edges, limits
     mesh = ax.pcolormesh(x, y, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True)

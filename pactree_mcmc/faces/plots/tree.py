@@ -217,9 +217,7 @@ def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
     """Return the lines of text of each of ``leaves`` (node indices): its prediction, and its rows if they are known."""
     predictions = leaf_lines(tree, min_digits=4)
     if tree.words is not None:
-        predictions = [
-            [line for text in lines for line in wrap_words(text, LEAF_LINE_LETTERS)] for lines in predictions
-        ]
+        predictions = [[line for x in lines for line in wrap_words(x, LEAF_LINE_LETTERS)] for lines in predictions]
     return [[*(predictions[node] or ["leaf"]), *_lines_of_rows(tree, node)] for node in leaves.tolist()]
 
 
@@ -370,9 +368,7 @@ def _draw_histograms(drawing: TreeDrawing, leaf: np.ndarray, y: np.ndarray, weig
     for i, node in enumerate(drawing.leaves.tolist()):
         left = drawing.x[node] - PANEL_WIDTH / 2.0
         drawing.bars(drawing.x[node], bottom, PANEL_WIDTH, height, "none", edgecolor="0.7")
-        drawing.ax.barh(
-            place, counts[i] / longest * PANEL_WIDTH, thickness, left, color=style.color_of(0), linewidth=0.0
-        )
+        drawing.ax.barh(place, counts[i] / longest * PANEL_WIDTH, thickness, left, color=style.color_of(0), lw=0.0)
         mean = (np.clip(drawing.tree.value[node, 0], low, high) - low) / (high - low)
         ends = [left, left + PANEL_WIDTH]
         drawing.ax.plot(ends, [bottom + mean * height] * 2, color=style.color_of(3), linewidth=1.2)

@@ -315,9 +315,7 @@ class BayesianTree(BaseEstimator):
 
     def _check_run(self) -> int:
         """Check the parameters of the run before anything is computed, and return its seed."""
-        if self.n_jobs is not None and not (
-            is_integer(self.n_jobs) and self.n_jobs and abs(int(self.n_jobs)) <= MAX_COUNT
-        ):
+        if self.n_jobs is not None and not (is_integer(self.n_jobs) and 0 < abs(int(self.n_jobs)) <= MAX_COUNT):
             raise ValueError(f"n_jobs={repr_of(self.n_jobs)} is out of range; give an integer, not 0, or None.")
         check_choice("prior", self.prior, ("auto", "stated"))
         if not (isinstance(self.power, str) and self.power == "auto"):

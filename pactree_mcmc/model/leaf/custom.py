@@ -412,9 +412,7 @@ class CustomLeaf(Leaf):
         function = self._functions["log_density"]
         if function is None:
             return score_gain
-        density = np.asarray(
-            function(self.sums_of(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64
-        )
+        density = np.asarray(function(self.sums_of(stats).copy(), y.copy(), *_copies(target.regressors)), np.float64)
         return np.where(np.broadcast_to(weight, len(y)) == 1.0, density, score_gain)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CustomDistributions:
@@ -432,9 +430,7 @@ class CustomLeaf(Leaf):
         regressors: np.ndarray | None = None,
     ) -> np.ndarray:
         x = target.regressors[rows] if rows is not None and target.regressors is not None else regressors
-        new_y = np.asarray(
-            self._function("draw", "drawing a new y")(rng, self.sums_of(stats).copy(), leaf, *_copies(x))
-        )
+        new_y = np.asarray(self._function("draw", "a draw of y")(rng, self.sums_of(stats).copy(), leaf, *_copies(x)))
         shapes = [(len(leaf),), (len(leaf), self.y_columns)] if self.y_columns > 1 else [(len(leaf),)]
         if new_y.shape not in shapes:
             raise ValueError(f"draw= of {self!r} returned shape {new_y.shape} for {len(leaf)} new y.")
@@ -449,9 +445,7 @@ class CustomLeaf(Leaf):
         self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
     ) -> np.ndarray:
         function = self._function("expectation", "an interval or a draw of E(y)")
-        values = np.asarray(
-            function(rng, self.sums_of(stats).copy(), leaf, *(x.copy() for x in regressors)), np.float64
-        )
+        values = np.asarray(function(rng, self.sums_of(stats).copy(), leaf, *map(np.copy, regressors)), np.float64)
         values = values[:, None] if values.ndim == 1 else values
         if values.shape != (len(leaf), target.n_classes if self.is_classifier else 1):
             raise ValueError(f"expectation= of {self!r} returned shape {values.shape} for {len(leaf)} rows.")
@@ -534,9 +528,7 @@ class CustomLeaf(Leaf):
         """Return the description that a file stores, with the scores of some cells to recognise the leaf."""
         rows = self.stats_of_y(target.values, target)
         n = len(rows)
-        cells = np.array(
-            [rows[:1].sum(axis=0), rows[: n // 2 + 1].sum(axis=0), rows[::2].sum(axis=0), rows.sum(axis=0)]
-        )
+        cells = np.array([part.sum(axis=0) for part in (rows[:1], rows[: n // 2 + 1], rows[::2], rows)])
         columns = () if self.x_columns is None else tuple(self.x_columns)
         scores = self.scores(cells, target)
         return LeafOutline(self.name, self.is_classifier, self.y_columns, columns, self._params, cells, scores)

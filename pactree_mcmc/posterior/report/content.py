@@ -178,11 +178,8 @@ def _verdict_of_draws(sampled: Any, truth: TreeDistribution | None) -> dict[str,
         fraction, exact = _pad_to_one_length(sampled.n_leaves_pmf(), truth.n_leaves_pmf())
         distance = 0.5 * np.abs(fraction - exact).sum()
         lines.append(f"Total variation between drawn and exact distribution of the number of leaves: {distance:.3f}.")
-    texts = {
-        "lines": [truncate(line, MAX_CONDITIONS_LENGTH) for line in lines],
-        "figures": [truncate(line, MAX_CONDITIONS_LENGTH) for line in figures],
-    }
-    return {"level": "doubt" if objections else "good", "head": head, **texts}
+    lines, figures = ([truncate(line, MAX_CONDITIONS_LENGTH) for line in part] for part in (lines, figures))
+    return {"level": "doubt" if objections else "good", "head": head, "lines": lines, "figures": figures}
 
 
 def _pad_to_one_length(*distributions: np.ndarray) -> list[np.ndarray]:
@@ -242,9 +239,7 @@ def _exact_cell_probabilities(keys: list[tuple[int, ...]], truth: TreeDistributi
     return truth._cells.probability_of(np.array(keys, dtype=np.uint64).reshape(-1, 2)).tolist()
 
 
-def _path_rows(
-    sampled: Any, truth: TreeDistribution | None, paths: CommonPaths, colours: list[int]
-) -> list[dict[str, Any]]:
+def _path_rows(sampled: Any, truth: TreeDistribution | None, paths: CommonPaths, colours: list[int]) -> list[dict]:
     """Return a dictionary for each decision path."""
     exact = None
     if truth is not None and truth._cells is not None:
@@ -357,9 +352,7 @@ def _uncertain_cells(sampled: Any, truth: TreeDistribution | None) -> list[dict[
 def _diagnosis_content(sampled: Any) -> dict[str, Any]:
     """Return the numbers of the diagnosis of a run by name."""
     table = summary(sampled)
-    rows = [
-        {"name": truncate(name, MAX_CONDITIONS_LENGTH), **line} for name, line in table.to_dict(orient="index").items()
-    ]
+    rows = [{"name": truncate(name, MAX_CONDITIONS_LENGTH), **line} for name, line in table.to_dict("index").items()]
     acceptance = ", ".join(f"{name} {fraction:.3f}" for name, fraction in table.attrs["acceptance"].items())
     return {"rows": rows, "acceptance": acceptance, "tree_ess": tree_ess(sampled), "asdsf": asdsf(sampled)}
 
@@ -374,12 +367,8 @@ def _traces(sampled: Any) -> list[dict[str, Any]]:
 def _model_facts(post: TreeDistribution, sampled: Any) -> list[tuple[str, str]]:
     """Return facts about the model and the run as pairs of a name and a text."""
     model = sampled.model
-    facts = [
-        ("data", words.data_line(model)),
-        ("tree prior", repr(model.tree_prior)),
-        ("split prior", repr(model.split_prior)),
-        ("leaf", repr(model.leaf)),
-    ]
+    parts = {"tree prior": model.tree_prior, "split prior": model.split_prior, "leaf": model.leaf}
+    facts = [("data", words.data_line(model)), *((name, repr(part)) for name, part in parts.items())]
     if sampled is not post:
         facts.append(("posterior", repr(post)))
         evidence = "" if post.log_evidence is None else f"{post.log_evidence:.6f}"
@@ -389,9 +378,7 @@ def _model_facts(post: TreeDistribution, sampled: Any) -> list[tuple[str, str]]:
     if evidence:
         facts.append(("log evidence", evidence))
     drawn_with = [call.versions for call in sampled.draws.calls]
-    facts += [
-        ("versions", _versions_text(numbers)) for i, numbers in enumerate(drawn_with) if numbers not in drawn_with[:i]
-    ]
+    facts += [("versions", _versions_text(one)) for i, one in enumerate(drawn_with) if one not in drawn_with[:i]]
     if versions() not in drawn_with:
         facts.append(("versions of this page" if drawn_with else "versions", _versions_text(versions())))
     return facts
@@ -428,12 +415,10 @@ def _versions_text(numbers: dict[str, str]) -> str:
 
 def features_sentence(target: str, inclusion: list[dict[str, Any]]) -> str:
     """Return a sentence that names up to three features in at least half of the trees, the most probable first."""
-    frequent = [i for i, line in enumerate(inclusion) if line["probability"] >= 0.5]
+    frequent = [line for line in inclusion if line["probability"] >= 0.5]
     if not frequent:
         return f"No feature is in half of the trees for {target}."
-    named = [
-        f"{inclusion[i]['name']} ({words.probability_text(inclusion[i]['probability'])})" for i in frequent[:MAX_NAMED]
-    ]
+    named = [f"{line['name']} ({words.probability_text(line['probability'])})" for line in frequent[:MAX_NAMED]]
     if len(frequent) > MAX_NAMED:
         named.append(f"{len(frequent) - MAX_NAMED} more")
     listed = ", ".join(named[:-1]) + " and " * (len(named) > 1) + named[-1]
@@ -495,9 +480,9 @@ def feature_effects(post: TreeDistribution, features: list[int], columns: list[i
     out = []
     for k, curve in zip(features, curves, strict=True):
         directions = [direction_of(curve.mean[:, j], ranges[j]) for j in range(len(columns))]
-        out.append(
-            FeatureEffect(curve, [words.NOT_KNOWN_TEXT] * len(columns) if model.columns.is_nominal[k] else directions)
-        )
+        if model.columns.is_nominal[k]:
+            directions = [words.NOT_KNOWN_TEXT] * len(columns)
+        out.append(FeatureEffect(curve, directions))
     return out
 
 
@@ -507,10 +492,9 @@ def direction_of(curve: np.ndarray, largest_range: float) -> str:
     total = float(np.abs(steps).sum())
     if total <= MAX_FLAT_CHANGE * largest_range:
         return "flat"
-    agreement = float(steps.sum()) / total
-    return (
-        "not monotone" if abs(agreement) < MIN_MONOTONE_AGREEMENT else "increasing" if agreement > 0.0 else "decreasing"
-    )
+    if abs(float(steps.sum()) / total) < MIN_MONOTONE_AGREEMENT:
+        return "not monotone"
+    return "increasing" if steps.sum() > 0.0 else "decreasing"
 
 
 def curves_in_boxes(effects: list[FeatureEffect], width: float, height: float) -> list[list[dict[str, Any]]]:

@@ -99,12 +99,9 @@ def common_paths(sampled: Draws, join_cuts: bool = False) -> CommonPaths:
     frequent = np.argsort(-widths, kind="stable")[:MAX_PATHS]
     # a child is never wider than its parent, and of equal width comes later, so parents are among the frequent ones
     listed = np.sort(frequent[widths[frequent] >= MIN_PATH_WIDTH])
-    best = [
-        int(np.argmax(sampled.order_key_of_tree[sampled.cells.tree_of_node[children[path]]]))
-        for path in listed.tolist()
-    ]
-    node = np.array([children[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
-    above = np.array([splits[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
+    key = sampled.order_key_of_tree[sampled.cells.tree_of_node]
+    best = [(path, int(np.argmax(key[children[path]]))) for path in listed.tolist()]
+    node, above = (np.array([nodes[path][i] for path, i in best]) for nodes in (children, splits))
     feature = np.full(m, LEAF)
     feature[listed] = sampled.distinct_trees.feature[above]
     order = _sort_paths(listed, parent, probability, feature)
@@ -232,11 +229,8 @@ def select_trees(sampled: Draws, credible_set: CredibleSet | None, most: int) ->
 def pack_trees(sampled: Draws, credible_set: CredibleSet | None, paths: CommonPaths, most: int) -> dict[str, Any]:
     """Return about ``most`` trees as a dictionary for page.js, with tables of features, splits and leaves."""
     chosen_trees, weight, description = select_trees(sampled, credible_set, most)
-    trees, nodes, offset = (
-        sampled.distinct_trees,
-        sampled.coded_trees.nodes_of(chosen_trees),
-        sampled.coded_trees.offset,
-    )
+    trees, coded = sampled.distinct_trees, sampled.coded_trees
+    nodes, offset = coded.nodes_of(chosen_trees), coded.offset
     inner, leaves = nodes[trees.feature[nodes] != LEAF], nodes[trees.feature[nodes] == LEAF]
     features = np.unique(trees.feature[inner])
     number = np.zeros(len(trees.feature), dtype=np.int64)

@@ -98,10 +98,8 @@ def tree_distances(post: HasDraws, draws: Any = None, *, kind: str = "cells") ->
         numbers = numbers.astype(np.int64)
     tree = sampled.tree_of_draw.ravel()[numbers]
     distinct, position = np.unique(tree, return_inverse=True)
-    matrix = distance_matrix(sampled, distinct, distinct, kind)
-    return TreeDistances(
-        matrix[position[:, None], position], numbers // sampled.n_draws, numbers % sampled.n_draws, tree, kind
-    )
+    matrix = distance_matrix(sampled, distinct, distinct, kind)[position[:, None], position]
+    return TreeDistances(matrix, numbers // sampled.n_draws, numbers % sampled.n_draws, tree, kind)
 
 
 def evenly_spaced_integers(n: int, max_numbers: int) -> np.ndarray:
@@ -125,15 +123,10 @@ def cell_distances_into(
     out: np.ndarray, offset: np.ndarray, member: np.ndarray, first_trees: np.ndarray, second_trees: np.ndarray
 ) -> None:
     """Write to ``out`` (a, b) the number of cells, sets of training rows of a node, that only one of two trees has."""
-    for i in range(len(first_trees)):
-        for j in range(len(second_trees)):
-            sizes = (
-                offset[first_trees[i] + 1]
-                - offset[first_trees[i]]
-                + offset[second_trees[j] + 1]
-                - offset[second_trees[j]]
-            )
-            out[i, j] = sizes - 2 * n_common_cells(offset, member, first_trees[i], second_trees[j])
+    for i, s in enumerate(first_trees):
+        for j, t in enumerate(second_trees):
+            n_cells = offset[s + 1] - offset[s] + offset[t + 1] - offset[t]
+            out[i, j] = n_cells - 2 * n_common_cells(offset, member, s, t)
 
 
 @jit
@@ -205,11 +198,9 @@ def _prediction_distances(draws: Draws, first_trees: np.ndarray, second_trees: n
         weight = model.target.weights[rows]
     weight = weights_of_rows(weight)
     scale = np.sqrt(weight / weight.sum())[:, None]
-    values = [
-        (predictions_at(draws, trees, rows) * scale).reshape(len(trees), -1) for trees in (first_trees, second_trees)
-    ]
-    centre = values[0].mean(axis=0)
-    first, second = (value - centre for value in values)
+    first, second = (predictions_at(draws, trees, rows) * scale for trees in (first_trees, second_trees))
+    first, second = first.reshape(len(first), -1), second.reshape(len(second), -1)
+    first, second = first - first.mean(axis=0), second - first.mean(axis=0)
     square = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1) - 2.0 * first @ second.T
     # differences that are rounding error of a distance 0
     square[square < 1e-14 * (first**2).sum(axis=1).max(initial=0.0)] = 0.0

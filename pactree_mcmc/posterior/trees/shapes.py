@@ -29,6 +29,8 @@ MAX_CLASSES, MAX_CLASS_LETTERS = 8, 32
 """Largest number of classes in a leaf of a shape, and of letters of the name of one."""
 CERTAIN = 0.995
 """Probability above which trees of a shape are said to agree. It is 1.00 in two digits."""
+CHILD_LINES = ("`-- no:  ", "    "), ("|-- yes: ", "|   ")
+"""Beginnings of the line of a child of a split, and of the lines below that child."""
 
 
 @with_short_repr
@@ -85,10 +87,7 @@ class Shape(NamedTuple):
                 lines.append(prefix + _leaf_text(leaves[node], is_binary, column))
                 continue
             lines.append(prefix + str(self.splits.loc[node, "words"]))
-            todo += [
-                (child_prefix + "`-- no:  ", child_prefix + "    "),
-                (child_prefix + "|-- yes: ", child_prefix + "|   "),
-            ]
+            todo += [(child_prefix + branch, child_prefix + bar) for branch, bar in CHILD_LINES]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -270,9 +269,7 @@ def number_shapes(draws: Draws) -> ShapeNumbers:
     all_categories = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
     left_categories: dict[int, int] = {}
 
-    def children_in_order(
-        node: int, admitted: dict[int, int], left: int, right: int
-    ) -> list[tuple[int, dict[int, int]]]:
+    def children_in_order(node: int, admitted: dict[int, int], left: int, right: int) -> list[tuple[int, dict]]:
         """Return both children in their standard order, with the bits of the categories that each cell admits."""
         k = feature[node]
         if categories[node] < 0:
