@@ -355,10 +355,8 @@ class ExactPosterior(Posterior):
         >>> round(truth.mean_and_variance(of_split=by_split).mean, 3)
         0.813
         """
-        leaf, split = (
-            _columns("of_leaf", of_leaf, self.graph.n_cells),
-            _columns("of_split", of_split, self.graph.n_edges),
-        )
+        leaf = _columns("of_leaf", of_leaf, self.graph.n_cells)
+        split = _columns("of_split", of_split, self.graph.n_edges)
         if leaf is None and split is None:
             raise ValueError("neither of_leaf nor of_split is given; give one of them.")
         m = max(a.shape[1] for a in (leaf, split) if a is not None)
@@ -424,10 +422,8 @@ class ExactPosterior(Posterior):
         return exact_summary(self, self.graph, {"best tree: log joint": self.map_log_joint})
 
     def __repr__(self) -> str:
-        return (
-            f"ExactPosterior(log_evidence={self.log_evidence:.6f}, {self.graph.n_cells} cells, "
-            f"{self.graph.n_edges} splits)"
-        )
+        sizes = f"{self.graph.n_cells} cells, {self.graph.n_edges} splits"
+        return f"ExactPosterior(log_evidence={self.log_evidence:.6f}, {sizes})"
 
 
 def named_root_pmf(model: TreeModel, graph: CellGraph, stop: float, fraction: np.ndarray) -> dict[RootKey, float]:

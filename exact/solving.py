@@ -119,10 +119,8 @@ class VisitedPosterior(ExactPosterior):
 
     def __repr__(self) -> str:
         fraction = "" if self.coverage is None else f", {self.coverage:.3f} of the posterior"
-        return (
-            f"VisitedPosterior(log_evidence>={self.log_evidence:.6f}{fraction}, {self.graph.n_cells} cells, "
-            f"{self.graph.n_edges} splits)"
-        )
+        sizes = f"{self.graph.n_cells} cells, {self.graph.n_edges} splits"
+        return f"VisitedPosterior(log_evidence>={self.log_evidence:.6f}{fraction}, {sizes})"
 
 
 def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_000) -> VisitedPosterior:

@@ -402,14 +402,10 @@ def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) 
         present |= np.int64(1) << scratch.codes[j]
     parted = scratch.box[k, 0] if parts_box(rule) else present
     n_partitions = (np.int64(1) << max(n_bits(parted) - 1, 0)) - 1
-    trivial = 0
-    if has_empty_sides(rule):
-        trivial = 2 if n > 0 else 1
-    weight = (
-        nominal_split_weight(rule, k, float(n_partitions), np.int64(arrays.cells.depth[cell]))
-        if is_weighted(rule)
-        else 1.0
-    )
+    trivial = (2 if n > 0 else 1) if has_empty_sides(rule) else 0
+    weight = 1.0
+    if is_weighted(rule):
+        weight = nominal_split_weight(rule, k, float(n_partitions), np.int64(arrays.cells.depth[cell]))
     for number in range(-trivial, n_partitions if weight > 0.0 else 0):
         if number < 0:
             split = everything if number == -trivial else np.int64(0)

@@ -188,10 +188,8 @@ def _absolute_split(model: Any, nodes: np.ndarray, root: int, node: int) -> int:
     feature, split = nodes[node, FEATURE], nodes[node, SPLIT]
     if not is_relative(model.split_prior, 0):
         return split
-    nominal, paired_feature = (
-        model.split_prior.feature[feature].nominal,
-        model.split_prior.feature[feature].other_coordinate,
-    )
+    record = model.split_prior.feature[feature]
+    nominal, paired_feature = record.nominal, record.other_coordinate
     low, descendant = np.int64(0), node
     if nominal:
         low = full_mask(model.split_prior.feature[feature].n_codes)

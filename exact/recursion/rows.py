@@ -459,9 +459,5 @@ def _child_probabilities(
     for side in (left, right):
         log_fraction = log_fraction + log_inside[graph.slots_at(side, depth + 1)]
     probabilities = (probability * np.exp(log_fraction)).tolist()
-    return [
-        ((c, depth + 1), p)
-        for side in (left, right)
-        for c, p in zip(side.tolist(), probabilities, strict=True)
-        if p > 0.0
-    ]
+    children = zip([*left.tolist(), *right.tolist()], 2 * probabilities, strict=True)
+    return [((c, depth + 1), p) for c, p in children if p > 0.0]

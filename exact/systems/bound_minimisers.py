@@ -280,11 +280,8 @@ class _Grower:
             return _Leaf(node, rows, 0, [])
         by_gain = self.criterion == ENTROPY
         columns = _splits_by_errors(self.X, self.label, rows, self.n_labels, self.min_rows, by_gain, *codes)
-        splits = [
-            _LeafSplit(int(f), float(v), e, float(c), float(g))
-            for e, (f, v, c, g) in enumerate(zip(*columns, strict=True))
-            if f >= 0
-        ]
+        rows_of_splits = enumerate(zip(*columns, strict=True))
+        splits = [_LeafSplit(int(f), float(v), e, float(c), float(g)) for e, (f, v, c, g) in rows_of_splits if f >= 0]
         if splits and by_gain:
             splits = [max(splits, key=lambda split: split.gain)]
         elif splits:

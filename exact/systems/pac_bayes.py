@@ -277,12 +277,9 @@ def vote_excess_bound(
     lam, delta = check_lambda(lam), check_delta(delta)
     check_count("n", n, MIN_COUNTED_ROWS)
     check_count("n_classes", n_classes, 2)
-    ranges = {
-        "excess": (excess, 0.0, 1.0),
-        "deviation": (deviation, 0.0, MAX_ARGUMENT),
-        "log_prior": (log_prior, -MAX_ARGUMENT, 0.0),
-    }
-    columns = {name: _read_column(name, *value_and_range) for name, value_and_range in ranges.items()}
+    columns = {"excess": _read_column("excess", excess, 0.0, 1.0)}
+    columns["deviation"] = _read_column("deviation", deviation, 0.0, MAX_ARGUMENT)
+    columns["log_prior"] = _read_column("log_prior", log_prior, -MAX_ARGUMENT, 0.0)
     if len({len(values) for values in columns.values()}) > 1:
         raise ValueError("excess, deviation and log_prior have different lengths; give one number for each classifier.")
     prior_cost = -columns["log_prior"] / (lam * n)

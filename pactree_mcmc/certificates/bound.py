@@ -556,10 +556,6 @@ def vote_tandem(tandem: float, kl: float, n: int, delta: float = 0.05) -> Bound:
     tandem, kl, n, delta = check_common(tandem, kl, n, delta, "tandem")
     confidence = log_confidence(n, delta)
     upper = kl_inverse(tandem, (2.0 * kl + confidence) / n)
-    terms = {
-        "bound on T(Q)": upper,
-        "empirical tandem loss": tandem,
-        "2 KL / n": 2.0 * kl / n,
-        "log(2 sqrt(n) / delta) / n": confidence / n,
-    }
+    terms = {"bound on T(Q)": upper, "empirical tandem loss": tandem, "2 KL / n": 2.0 * kl / n}
+    terms["log(2 sqrt(n) / delta) / n"] = confidence / n
     return Bound("vote, tandem", 4.0 * upper, delta, terms)

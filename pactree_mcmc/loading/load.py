@@ -161,13 +161,7 @@ def _posterior_so_far(post: SampledPosterior | None, course: Course, path: Any) 
         f"{path} is a checkpoint of a run on its way: {n_draws} of {course.stretch.goal} draws a chain; "
         "pt.resume(path) finishes it."
     )
-    draws = post.draws
-    draws = draws.replace(
-        tree_of_draw=draws.tree_of_draw[:, :n_draws],
-        proposed=draws.proposed[:, :n_draws],
-        accepted=draws.accepted[:, :n_draws],
-        noise_variance=draws.noise_variance[:, :n_draws],
-        tempering=None,
-        calls=tuple(call.with_outcome(None) for call in draws.calls),
-    )
-    return SampledPosterior(draws.without_undrawn_trees())
+    names = ("tree_of_draw", "proposed", "accepted", "noise_variance")
+    by_draw = {name: getattr(post.draws, name)[:, :n_draws] for name in names}
+    calls = tuple(call.with_outcome(None) for call in post.draws.calls)
+    return SampledPosterior(post.draws.replace(**by_draw, tempering=None, calls=calls).without_undrawn_trees())

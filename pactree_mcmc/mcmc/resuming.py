@@ -123,15 +123,11 @@ def resume(
         path = read_checkpoint_path(checkpoint)
     tuned = course.tuned._replace(kernel=restore_own_moves(course.kernel, moves))
     request = course.request._replace(model=model, kernel=restore_own_moves(course.request.kernel, moves))
-    chains = [
-        RunChain(c, rest, course.stretch.before + course.stretch.thin * n_draws[c])
-        for c, rest in enumerate(course.rests)
-    ]
-    draws_of_chains = [
-        _draws_of_chain(post.draws, c, n) if n > 0 and post is not None else None for c, n in enumerate(n_draws)
-    ]
+    stretch = course.stretch
+    chains = [RunChain(c, rest, stretch.before + stretch.thin * n_draws[c]) for c, rest in enumerate(course.rests)]
+    saved = [None if n == 0 or post is None else _draws_of_chain(post.draws, c, n) for c, n in enumerate(n_draws)]
     seconds = 0.0 if post is None else post.draws.seconds
-    new = Run(request, tuned, course.stretch, chains, draws_of_chains, executor, progress, path, every, seconds)
+    new = Run(request, tuned, stretch, chains, saved, executor, progress, path, every, seconds)
     save_if_due(new, now=checkpoint is not None)
     return run_to_end(new)
 

@@ -90,13 +90,9 @@ def _check_class(part: Any, classes: tuple[type, ...], name: str) -> None:
 
 def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
     """Return the first reason why posteriors of the model have no certificate, and what to give instead, or None."""
-    reason = (
-        _obstacle_in_leaf(model)
-        or model.split_prior.use_of_rows
-        or _obstacle_in_prior(model)
-        or _obstacle_in_classes(model)
-    )
-    return reason or _obstacle_in_columns(model) or (unknown_constant(model) if sampled else None)
+    reason = _obstacle_in_leaf(model) or model.split_prior.use_of_rows or _obstacle_in_prior(model)
+    reason = reason or _obstacle_in_classes(model) or _obstacle_in_columns(model)
+    return reason or (unknown_constant(model) if sampled else None)
 
 
 def unknown_constant(model: TreeModel) -> str | None:
@@ -350,9 +346,8 @@ def class_index(classes: np.ndarray | None, label: Any) -> int:
 def not_finite(model: TreeModel, path: Iterable[PathSplit], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
     """Return the error about a score that is not finite, that of the cell which the text ``what`` names."""
     conditions = " and ".join(split_words(model, split) for split in path)
-    numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MAX_LISTED_STATS].tolist()] + ["..."] * (
-        len(stats) > MAX_LISTED_STATS
-    )
+    numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MAX_LISTED_STATS].tolist()]
+    numbers += ["..."] * (len(stats) > MAX_LISTED_STATS)
     cell = f"{conditions}{'; ' if conditions else ''}{int(rows)} rows, statistics [{', '.join(numbers)}]"
     return NotFinite(
         f"the score of {what} is {float(score)}: {cell}, {model.leaf!r}. Give less extreme leaf parameters, y or "
@@ -980,15 +975,13 @@ def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, n
     node["default_left"] = inner & tree.default_left
     is_valid = np.zeros(tree.n_nodes, dtype=bool)
     for visit in model.visit(tree):
-        is_valid[visit.number] = visit.split is not None or not inner[visit.number]
-        stats[visit.number] = visit.cell.stats(stats.shape[1])
-        if visit.split is not None:
-            node["feature"][visit.number], node["categories"][visit.number] = (
-                visit.split.feature,
-                visit.split.categories,
-            )
-            if visit.split.categories < 0:
-                node["cut"][visit.number], node["upper"][visit.number] = _codes_beside_cut(model, visit)
+        i, split = visit.number, visit.split
+        is_valid[i] = split is not None or not inner[i]
+        stats[i] = visit.cell.stats(stats.shape[1])
+        if split is not None:
+            node["feature"][i], node["categories"][i] = split.feature, split.categories
+            if split.categories < 0:
+                node["cut"][i], node["upper"][i] = _codes_beside_cut(model, visit)
     if not is_valid.all():
         raise ValueError(
             f"tree {number} splits at node {int(np.argmin(is_valid))} at a value without a cut in the model's coding; "

@@ -209,10 +209,8 @@ def _warn_of_unknown_error(n_draws: int, reason: str, factor: float) -> None:
     """Warn that the evidence has no standard error because of ``reason``, and advise a longer run."""
     # ``factor`` times the ``n_draws`` of each chain would be just enough; 1.5 times as many are advised
     n_advised = max(math.ceil(1.5 * factor * n_draws), n_draws + 1)
-    warn(
-        f"log_evidence has no standard error: {reason}; give about draws={n_advised}, or a larger proposals=.",
-        ConvergenceWarning,
-    )
+    advice = f"give about draws={n_advised}, or a larger proposals=."
+    warn(f"log_evidence has no standard error: {reason}; {advice}", ConvergenceWarning)
 
 
 def log_ratio(high: np.ndarray, low: np.ndarray) -> float:

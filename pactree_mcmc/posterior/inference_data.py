@@ -122,13 +122,8 @@ def to_arviz(
     """
     generator = read_generator(rng)
     sampled, az = draws_of(post, draws, generator), load_arviz()
-    groups = datasets(
-        sampled,
-        log_likelihood=log_likelihood,
-        posterior_predictive=posterior_predictive,
-        expectation=expectation,
-        rng=generator,
-    )
+    more: dict[str, Any] = {"posterior_predictive": posterior_predictive, "expectation": expectation, "rng": generator}
+    groups = datasets(sampled, log_likelihood=log_likelihood, **more)
     if not az.__version__.startswith("0."):
         import xarray as xr
 
@@ -181,11 +176,8 @@ def save(post: TreeDistribution, path: AnyPath, *, log_likelihood: bool = False)
         refuse_to_save(post)
     else:
         path = check_output_path(path)
-        parts = {
-            "model": post.model.parts_in_file,
-            "draws": post.draws.record(),
-            "course": getattr(post, "course", None),
-        }
+        parts = {"model": post.model.parts_in_file, "draws": post.draws.record()}
+        parts["course"] = getattr(post, "course", None)
         write_parts(parts, path, datasets(post.draws, log_likelihood=log_likelihood))
 
 

@@ -208,10 +208,8 @@ class _BalanceCheck:
         # log prior, log score and counts of nodes; if `j` is `i`, a proposal was refused
         terms, state, lowered = plain_package().module("mcmc.state.terms"), self.chain.packed_state, self.chain.model
         count = tuple(state.count[:5])
-        of_chain = (
-            plain_package().module("mcmc.chain.draw_store").log_prior_of(lowered, state),
-            terms.subtree_log_score(state, 0),
-        )
+        log_prior = plain_package().module("mcmc.chain.draw_store").log_prior_of(lowered, state)
+        of_chain = log_prior, terms.subtree_log_score(state, 0)
         of_model = self.log_prior[j], self.log_score[j]
         is_close = np.allclose(of_chain, of_model, rtol=1e-9, atol=1e-9)
         if is_close and count == self.counts[j]:

@@ -171,19 +171,15 @@ class _SplitPriorCheck:
     def _check_draws(self, chain: Any, cell: PlainCell, node: int, plain_log_p: dict[Hashable, float]) -> list:
         """Return the splits that compiled code draws in a cell, at ``node`` of the chain."""
         drawn_splits: dict[Hashable, tuple[float, Any]] = {}
-        for probability, result in all_outcomes(
-            lambda rng: self.splits.draw_split(rng, chain.model, chain.packed_state, node)
-        ):
+        arguments = chain.model, chain.packed_state, node
+        for probability, result in all_outcomes(lambda rng: self.splits.draw_split(rng, *arguments)):
             split = PlainSplit(int(result.feature), int(result.cut), int(result.categories))
             key = self._key(cell, split)
             self._require(key in plain_log_p, cell, f"a split that compiled code draws and plain code lacks, {split}")
             drawn_splits[key] = (drawn_splits.get(key, (0.0, None))[0] + probability, result)
             expected = plain_log_p[key]
-            self._require(
-                abs(result.log_rule - expected) < 1e-9,
-                cell,
-                f"log_rule {result.log_rule!r} of {split}, and log R is {expected!r}",
-            )
+            fault = f"log_rule {result.log_rule!r} of {split}, and log R is {expected!r}"
+            self._require(abs(result.log_rule - expected) < 1e-9, cell, fault)
         for key, log_p in plain_log_p.items():
             p = drawn_splits.get(key, (0.0, None))[0]
             is_right = abs(p - math.exp(log_p)) < 1e-9

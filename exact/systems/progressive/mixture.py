@@ -419,11 +419,8 @@ def _interval_numbers(model: TreeModel, graph: CellGraph, router: Router, rows: 
 
 def _router_with_stage(router: Router) -> Router:
     """Return the router with one more feature, the stage (number of test examples), whose splits send all rows left."""
-    return router._replace(
-        offset=np.append(router.offset, 0),
-        n_codes=np.append(router.n_codes, 0),
-        nominal=np.append(router.nominal, False),
-    )
+    offset, n_codes = np.append(router.offset, 0), np.append(router.n_codes, 0)
+    return router._replace(offset=offset, n_codes=n_codes, nominal=np.append(router.nominal, False))
 
 
 def _mean_rows(

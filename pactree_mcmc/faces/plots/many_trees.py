@@ -118,10 +118,8 @@ def _tree_edges(sampled: Draws, numbers: np.ndarray) -> TreeEdges:
     trees, merged_rows = sampled.coded_trees.take(numbers), identifying_rows(sampled.model)[0]
     tree = np.repeat(np.arange(len(numbers)), np.diff(trees.offset))
     first = trees.offset[tree]
-    leaf, rows = (
-        leaves_of_units(trees, sampled.model.units.codes, merged_rows),
-        weights_of_rows(sampled.model.weight_of_unit[merged_rows]),
-    )
+    leaf = leaves_of_units(trees, sampled.model.units.codes, merged_rows)
+    rows = weights_of_rows(sampled.model.weight_of_unit[merged_rows])
     # leaves are numbered from left to right, so their numbers sort rows; the mean over the trees decides among equals
     order = np.lexsort(((leaf - trees.offset[:-1]).mean(axis=1), leaf[:, -1]))
     position = np.empty(len(rows))

@@ -169,10 +169,8 @@ class TreeCanvas:
         assert figure is not None
         available_size = np.asarray(ax.get_window_extent().size) / figure.dpi
         self.ax, self.scale = ax, min(1.0, float((available_size / size).min()))
-        (left, bottom), (right, top) = (
-            self.middle - available_size / self.scale / 2.0,
-            self.middle + available_size / self.scale / 2.0,
-        )
+        half = available_size / self.scale / 2.0
+        (left, bottom), (right, top) = self.middle - half, self.middle + half
         ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
         ax.set_axis_off()
 

@@ -435,10 +435,8 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None, *, label: Any =
 def _draw_shape(shape: Shape, ax: Axes | None, label: Any) -> Axes:
     """Draw the splits and the leaves of a shape, whose nodes are in preorder."""
     rows, strips = shape.leaves.groupby("node")["rows"].first(), value_strips(shape, label)
-    texts = {
-        node: [f"{strip.name} {strip.texts[0]} [{', '.join(strip.texts[1:])}]".strip() for strip in leaf]
-        for node, leaf in strips.items()
-    }
+    text_of = "{0.name} {0.texts[0]} [{0.texts[1]}, {0.texts[2]}]".format
+    texts = {node: [text_of(strip).strip() for strip in leaf] for node, leaf in strips.items()}
     if "words" in shape.leaves:
         words_of_leaf = zip(shape.leaves["node"].tolist(), shape.leaves["words"], strict=True)
         texts = {node: wrap_words(words, SPLIT_LINE_LETTERS + 4) for node, words in words_of_leaf}
@@ -458,13 +456,8 @@ def _draw_shape(shape: Shape, ax: Axes | None, label: Any) -> Axes:
             y -= LINE_HEIGHT
             canvas.text(x, y, text, width)
             if leaf:
-                _draw_strip(
-                    canvas,
-                    x,
-                    y - (LINE_HEIGHT + STRIP_HEIGHT) / 2.0,
-                    width - 4.0 * BOX_PADDING,
-                    np.array(leaf[i].place),
-                )
+                middle, place = y - (LINE_HEIGHT + STRIP_HEIGHT) / 2.0, np.array(leaf[i].place)
+                _draw_strip(canvas, x, middle, width - 4.0 * BOX_PADDING, place)
                 y -= STRIP_HEIGHT
     return canvas.ax
 

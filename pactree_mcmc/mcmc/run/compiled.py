@@ -22,17 +22,8 @@ from ..whole.density.scouts import roll_out
 
 INT, FLOATS, FLOAT_TABLE, INTS = types.int64, types.float64[::1], types.float64[:, ::1], types.int64[::1]
 GROWN_STARTS, GIVEN_STARTS = (root_sums_into, split_root, grow_from), (grow_by_split,)
-GUIDED = (
-    record_decisions,
-    logistic_loss,
-    solve_in_place,
-    conditional_logit_loss,
-    sample_trees,
-    copy_graph,
-    add_graph,
-    evaluate_pieces,
-)
-GUIDED += (roll_out, add_saved_trees, saved_log_weights_into)
+GUIDED = (record_decisions, logistic_loss, solve_in_place, conditional_logit_loss, sample_trees)
+GUIDED += (copy_graph, add_graph, evaluate_pieces, roll_out, add_saved_trees, saved_log_weights_into)
 LIBRARY_STEPS = tuple(move.loop for move in LIBRARY_MOVES.values())
 ALL_FUNCTIONS = (plant_root, *GROWN_STARTS, *GIVEN_STARTS, *LIBRARY_STEPS, *GUIDED, save_draw)
 """Compiled functions that chains of all kernels call: those of starts, of moves, and of a density."""

@@ -552,12 +552,7 @@ class CustomLeaf(Leaf):
         return None
 
     def __reduce__(self) -> tuple:
-        parts = {
-            **self._functions,
-            "score": self._score,
-            "params": self._params.tolist(),
-            "classes": self.is_classifier,
-        }
+        parts = self._functions | {"score": self._score, "params": self._params.tolist(), "classes": self.is_classifier}
         parts |= {"y_columns": self.y_columns, "x_columns": self.x_columns, "whole": self.whole, "name": self.name}
         return _unpickle_leaf, (cloudpickle.dumps(parts),)
 

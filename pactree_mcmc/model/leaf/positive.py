@@ -43,11 +43,8 @@ class SurvivalLeaf(Leaf):
         order = super().order_of_y(names, columns)
         if len(names) < 2 or {name.lower() for name in names} >= set(self.y_names):
             return order
-        flags = [
-            k
-            for k, column in enumerate(columns)
-            if all(is_missing(x) or x in (0, 1) for x in np.asarray(column).tolist())
-        ]
+        values = enumerate(np.asarray(column).tolist() for column in columns)
+        flags = [k for k, column in values if all(is_missing(x) or x in (0, 1) for x in column)]
         booleans = [k for k in flags if getattr(columns[k], "dtype", None) == np.bool_]
         flags = booleans if len(booleans) == 1 else flags
         if len(names) > 2 or len(flags) != 1:
@@ -183,13 +180,13 @@ class OneRateLeaf(SurvivalLeaf, ExposedLeaf):
         return np.exp(power * np.log(rate) + gammaln(1.0 + power) + gammaln(shape - power) - gammaln(shape))[:, None]
 
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
-        means, sums = rounded_texts(self.value(stats, target)[:, 0].tolist(), 4), stats[:, 1:3].tolist()
+        means = rounded_texts(self.value(stats, target)[:, 0].tolist(), 4)
+        texts = [f"mean {m}, {count_text(d, 'event')}" for m, d in zip(means, stats[:, 1].tolist(), strict=True)]
         # the sum of t^k with k other than 1 is not the time at risk
-        is_time = self.k == 1.0 and self.exposure is None
-        at_risk = [f", time at risk {rounded_text(total, 4)}" if is_time else "" for _, total in sums]
+        if self.k != 1.0 or self.exposure is not None:
+            return texts
         return [
-            f"mean {mean}, {count_text(events, 'event')}{more}"
-            for mean, (events, _), more in zip(means, sums, at_risk, strict=True)
+            f"{text}, time at risk {rounded_text(t, 4)}" for text, t in zip(texts, stats[:, 2].tolist(), strict=True)
         ]
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:

@@ -45,13 +45,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_without_unprintable,
     )
-    out.filters |= {
-        "cut": truncate,
-        "number": significant_digits,
-        "count": count_text,
-        "probability": probability_text,
-        "nice": with_signs,
-    }
+    out.filters |= {"cut": truncate, "number": significant_digits, "count": count_text, "nice": with_signs}
+    out.filters["probability"] = probability_text
     # NaN is not JSON: a page with one would not be read
     out.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return out
@@ -113,11 +108,8 @@ def icicle_boxes(paths: list[dict[str, Any]]) -> dict[str, Any]:
         y, height = ICICLE_HEIGHT * path["top"], ICICLE_HEIGHT * (path["bottom"] - path["top"])
         label = ""
         if height >= LABEL_HEIGHT:
-            max_characters, fraction = (
-                int((width - 8) / CHARACTER_WIDTH),
-                f" {probability_text(path['probability'])}" if i else "",
-            )
-            label = _fit_condition(path["condition"], max_characters - len(fraction)) + fraction
+            fraction = f" {probability_text(path['probability'])}" if i else ""
+            label = _fit_condition(path["condition"], int((width - 8) / CHARACTER_WIDTH) - len(fraction)) + fraction
         has_gauge = i > 0 and (GAUGE_HEIGHT <= height < LABEL_HEIGHT or height >= BOTH_HEIGHT)
         boxes.append({"x": x, "y": y, "width": width, "height": height, "label": label, "has_gauge": has_gauge})
     return {"width": ROOT_WIDTH + column * deepest, "height": ICICLE_HEIGHT, "boxes": boxes}

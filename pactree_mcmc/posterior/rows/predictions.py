@@ -545,18 +545,10 @@ def credible_interval_of_nodes(draws: Draws, nodes: np.ndarray, weight: np.ndarr
     (n_trees, n_leaves), fractions, model = nodes.shape, central_fractions(coverage), draws.model
     if not model.leaf.has_closed_expectation:
         # each tree is taken in proportion to its weight, and the parameters of its leaf are drawn each time
-        places = np.searchsorted(
-            np.cumsum(weight), weight.sum() * (np.arange(N_INTERVAL_DRAWS) + 0.5) / N_INTERVAL_DRAWS
-        )
-        leaves_of_draws, rng, draw_numbers = (
-            nodes[np.minimum(places, n_trees - 1)],
-            read_generator(0),
-            np.arange(N_INTERVAL_DRAWS),
-        )
-        expectations = [
-            model.leaf.draw_expectation(rng, draws.place_stats[leaf], draw_numbers, model.target)
-            for leaf in leaves_of_draws.T
-        ]
+        rng, numbers = read_generator(0), np.arange(N_INTERVAL_DRAWS)
+        places = np.searchsorted(np.cumsum(weight), weight.sum() * (numbers + 0.5) / N_INTERVAL_DRAWS)
+        stats = (draws.place_stats[leaf] for leaf in nodes[np.minimum(places, n_trees - 1)].T)
+        expectations = [model.leaf.draw_expectation(rng, of_leaf, numbers, model.target) for of_leaf in stats]
         return np.moveaxis(np.quantile(np.array(expectations), fractions, axis=1), 0, -1)
     of_nodes = model.leaf.expectation(draws.place_stats, draws.place_tree, model.target)
     mix = Mixture(nodes.T.ravel(), np.tile(weight, n_leaves), np.arange(n_leaves + 1) * n_trees)

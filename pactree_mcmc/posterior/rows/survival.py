@@ -180,10 +180,8 @@ def median_survival(post: TreeDistribution, X: Any, coverage: float = 0.9, *, ex
         ends = leaf.median_given(quantiles_at(rows, leaf.rates(rows.place_stats), numbers, fractions))[:, ::-1]
     else:
         target, rng = post.model.target, read_generator(0)
-        medians = [
-            leaf.median_given(leaf.draw_parameters(rng, stats, target)[0])[at]
-            for at, stats in leaves_of_draws(post, numbers, rng)
-        ]
+        leaves = leaves_of_draws(post, numbers, rng)
+        medians = [leaf.median_given(leaf.draw_parameters(rng, stats, target)[0])[at] for at, stats in leaves]
         ends = np.quantile(medians, fractions, axis=0).T
     out = np.column_stack([quantiles_at(rows, law_of_new_y(rows), numbers, 0.5), ends])
     out = values_at_exposure(post.model, out, exposures_of(post.model, X, numbers, exposure))
