@@ -144,9 +144,8 @@ def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurren
             ),
         )
         if distribution.n_needed[0] <= capacity:
-            return np.concatenate(
-                [[0.0], distribution.value[distribution.start[0] : distribution.start[0] + distribution.length[0]]]
-            )
+            start, length = distribution.start[0], distribution.length[0]
+            return np.concatenate([[0.0], distribution.value[start : start + length]])
         capacity = 2 * int(distribution.n_needed[0])
 
 

@@ -162,9 +162,8 @@ class StageResult(NamedTuple):
 
     def first_draws(self, n_draws: int) -> StageResult:
         """Return the result of an interrupted repetition: its first ``n_draws`` draws, no ``best``, no log evidence."""
-        return self._replace(
-            saved=first_draws(self.saved, n_draws), stage=self.stage[:n_draws], best=None, log_evidence=np.empty(0)
-        )
+        saved, stage = first_draws(self.saved, n_draws), self.stage[:n_draws]
+        return self._replace(saved=saved, stage=stage, best=None, log_evidence=np.empty(0))
 
 
 class Repetition:

@@ -625,9 +625,8 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
     if building is None:
         building = Building(model, limit)
         codes, is_local = building.points.codes, call_uncompiled(parts_rows, model.split_prior)
-        limit.refuse_above(
-            least_row_sets(model, codes, building.points.rows) if is_local else least_boxes(model, codes)
-        )
+        least = least_row_sets(model, codes, building.points.rows) if is_local else least_boxes(model, codes)
+        limit.refuse_above(least)
     building.limit = limit
     with stage(progress, "building", None) as bar:
         building.build_all(bar)

@@ -238,9 +238,8 @@ class Prunings:
         self._graph = graph.with_terms(log_stop=-cost, log_split=0.0, log_rule=0.0)
         self.node_cost = cost / weight[0]
         whole_tree = design.match_columns(model.columns).tree
-        self.tree = replace(
-            whole_tree, value=value, columns=model.columns, classes=model.classes_, rows=None, words=None
-        )
+        whole_tree = replace(whole_tree, rows=None, words=None)
+        self.tree = replace(whole_tree, value=value, columns=model.columns, classes=model.classes_)
 
     @cached_property
     def _by_size(self) -> BestBySize:

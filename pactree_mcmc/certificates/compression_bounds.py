@@ -423,9 +423,8 @@ def occam_tree_bound(
     else:
         name = "Occam of a tree, coded thresholds"
         check_choice("halvings", halvings, HALVING_RULES)
-        values, threshold_nats = _thresholds_from_ranges(
-            tree_rows, read_ranges(ranges, p), halvings, check_flag("shared", shared)
-        )
+        ends, is_shared = read_ranges(ranges, p), check_flag("shared", shared)
+        values, threshold_nats = _thresholds_from_ranges(tree_rows, ends, halvings, is_shared)
     nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | threshold_nats
     errors = int(tree_rows.wrong.sum())
     bounded = _with_thresholds(tree, tree_rows, values)

@@ -115,9 +115,8 @@ class Codec:
             return {"dict": {key: self._encode(x, f"{at}.{key}", arrays) for key, x in value.items()}}
         if self.classes.get(name_in_file(type(value))) is type(value):
             value = value.for_file() if hasattr(value, "for_file") else value
-            fields = {
-                name: self._encode(getattr(value, name), f"{at}.{name}", arrays) for name in field_names(type(value))
-            }
+            names = field_names(type(value))
+            fields = {name: self._encode(getattr(value, name), f"{at}.{name}", arrays) for name in names}
             return {"class": name_in_file(type(value)), "fields": fields}
         if hasattr(value, "__array__") and not isinstance(value, np.generic):
             return self._encode_array(np.asarray(value), at, arrays)

@@ -351,13 +351,10 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
         require(tuned.kernel.count_names == draws.moves, "the moves are not those of the kernel")
         require(len(draws.tree_of_draw) == n, "a chain has no state")
     longest = 0 if draws is None else draws.tree_of_draw.shape[1]
-    require(
-        type(course.draws_by_chain) is tuple and len(course.draws_by_chain) in (0, n), "a chain has no number of draws"
-    )
-    require(
-        [is_integer(n_draws) and 0 <= n_draws <= longest for n_draws in course.draws_by_chain],
-        "a number of draws is out of range",
-    )
+    has_numbers = type(course.draws_by_chain) is tuple and len(course.draws_by_chain) in (0, n)
+    require(has_numbers, "a chain has no number of draws")
+    in_range = [is_integer(n_draws) and 0 <= n_draws <= longest for n_draws in course.draws_by_chain]
+    require(in_range, "a number of draws is out of range")
     require(draws is not None or len(course.draws_by_chain) == n, "the draws are missing")
     if course.evidences is not None:
         check_kind_and_shape(course.evidences, "f", (len(course.teams), 2), "the evidences")
@@ -508,9 +505,8 @@ def _check_nodes(arrays: dict[str, np.ndarray], lowered: Lowered) -> None:
     all_stats = merged_row_stats(merged, stats.shape[1])[order]
     sums = np.concatenate([np.zeros((1, stats.shape[1])), np.cumsum(all_stats, axis=0)])
     error = np.abs(stats[of_tree] - (sums[tree["stop"]] - sums[tree["start"]]))
-    require(
-        error <= SUM_TOLERANCE * np.abs(all_stats).sum(axis=0), f"the statistics of {what} are not those of its rows"
-    )
+    tolerance = SUM_TOLERANCE * np.abs(all_stats).sum(axis=0)
+    require(error <= tolerance, f"the statistics of {what} are not those of its rows")
     for k in range(box.shape[1]):
         low, high, n_codes = box[of_tree, k, 0], box[of_tree, k, 1], int(rule.feature.n_codes[k])
         if rule.feature.nominal[k]:

@@ -195,9 +195,8 @@ def ess_of_chains(scores: np.ndarray) -> np.ndarray:
     spectrum = np.fft.rfft(scores - scores.mean(axis=2, keepdims=True), n_padded, axis=2)
     power = (spectrum.real**2 + spectrum.imag**2).mean(axis=1)
     autocovariance = np.fft.irfft(power, n_padded, axis=1)[:, :n_draws] / n_draws
-    return ess_from_autocovariances(
-        autocovariance, scores.mean(axis=2).var(axis=1, ddof=1) if n_chains > 1 else np.zeros(len(scores)), n_chains
-    )
+    between = scores.mean(axis=2).var(axis=1, ddof=1) if n_chains > 1 else np.zeros(len(scores))
+    return ess_from_autocovariances(autocovariance, between, n_chains)
 
 
 def ess_from_autocovariances(autocovariance: np.ndarray, between: np.ndarray, n_chains: int) -> np.ndarray:

@@ -167,9 +167,8 @@ def _evidence_error(
         _warn_of_unknown_error(n_draws, reason, MIN_BLOCKS * block_length / (n_chains * n_draws))
         return None
     if effects.size * overlap < MIN_BLOCKS * time:
-        reason = (
-            f"two neighbouring levels overlap by {overlap:.1g} only, and draws depend on each other over {time:.0f}"
-        )
+        levels = f"two neighbouring levels overlap by {overlap:.1g} only"
+        reason = f"{levels}, and draws depend on each other over {time:.0f}"
         factor = MIN_BLOCKS * time / (effects.size * overlap)
         _warn_of_unknown_error(n_draws, f"{reason} draws; more betas= help most", factor)
         return None

@@ -324,9 +324,7 @@ def new_chain(model: Any, beta: float = 1.0, n_nodes: int = 64, move: Move | str
     """Return a chain in plain Python at the stump, the tree of one leaf, with arrays for ``n_nodes`` nodes."""
     plain = plain_package()
     kernels, stored = plain.module("mcmc.kernel"), plain.module("mcmc.state.records")
-    names = (
-        [*kernels.LIBRARY_MOVES] if move is None else ["grow-prune", move] if isinstance(move, str) else ["grow-prune"]
-    )
+    names = [*kernels.LIBRARY_MOVES] if move is None else ["grow-prune"] + [move] * isinstance(move, str)
     kernel = kernels.read_kernel(dict.fromkeys(names, 1.0))
     if isinstance(move, Move):
         kernel = kernel._replace(names=(*kernel.names, move.name), weights=(0.5, 0.5), own=(move.record,))
@@ -421,9 +419,8 @@ class Stepper:
 
     def make(self, rng: Any, chain: Any) -> None:
         """Make one step of a chain: propose, then accept or reject."""
-        self.decide(
-            rng, chain.model, chain.packed_state, self.first_count_column(chain), self.checked_proposal(rng, chain)
-        )
+        proposal = self.checked_proposal(rng, chain)
+        self.decide(rng, chain.model, chain.packed_state, self.first_count_column(chain), proposal)
 
     def transition_row(self, chain: Any, snapshot: StateSnapshot, visit: Callable[..., Any]) -> dict:
         """Return the distribution of the next tree from the state ``snapshot``, {key."""

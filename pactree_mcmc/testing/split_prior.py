@@ -161,9 +161,8 @@ class _SplitPriorCheck:
             mass = self.rules.mass(cell, k)
             compiled = float(self.splits.compute_split_mass(chain.model, chain.packed_state, node, k))
             if plain_log_p and n_listed:
-                self._require(
-                    n_listed == n_splits, cell, f"count_splits {n_splits} of coordinate {k}, and {n_listed} splits"
-                )
+                fault = f"count_splits {n_splits} of coordinate {k}, and {n_listed} splits"
+                self._require(n_listed == n_splits, cell, fault)
                 agrees = abs(mass - compiled) <= 1e-9 * mass
                 self._require(agrees, cell, f"mass {compiled!r} of coordinate {k} compiled, and {mass!r} plainly")
         return self._check_draws(chain, cell, node, plain_log_p)
@@ -204,9 +203,8 @@ class _SplitPriorCheck:
         """Raise an error if node ``child`` has other rows or another box than ``side``, the plain child of ``cell``."""
         record = chain.state.node[child]
         rows = np.sort(chain.state.order[record.start : record.stop])
-        is_right = (
-            np.array_equal(rows, np.sort(side.index)) and record.rows == side.n_rows and record.depth == side.depth
-        )
+        is_right = np.array_equal(rows, np.sort(side.index))
+        is_right &= record.rows == side.n_rows and record.depth == side.depth
         box = chain.state.box[child]
         for k in range(len(box)):
             is_right = is_right and int(box[k, 0]) == int(side.low[k])

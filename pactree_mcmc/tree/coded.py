@@ -86,9 +86,8 @@ def bytes_view(records: np.ndarray) -> np.ndarray:
 def from_records(node: np.ndarray, offset: np.ndarray) -> CodedTrees:
     """Return trees from the records ``node`` (n_nodes,) of dtype CODED_NODE; tree t begins at ``offset[t]``."""
     # cuts of nominal splits, which are unused, become 0
-    feature, cut, upper, right, categories, default_left = (
-        np.ascontiguousarray(node[name]) for name in CodedTrees._fields[1:]
-    )
+    arrays = (np.ascontiguousarray(node[name]) for name in CodedTrees._fields[1:])
+    feature, cut, upper, right, categories, default_left = arrays
     cut[categories >= 0] = upper[categories >= 0] = 0
     return CodedTrees(offset.astype(np.int64), feature, cut, upper, right, categories, default_left)
 

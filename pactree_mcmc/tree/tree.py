@@ -338,14 +338,8 @@ class Tree:
     def __post_init__(self) -> None:
         m = read_array("feature", self.feature).size
         defaults = {"categories": np.full(m, -1), "default_left": np.zeros(m)}
-        dtypes = {
-            "feature": np.int32,
-            "threshold": np.float64,
-            "left": np.int32,
-            "right": np.int32,
-            "categories": np.int64,
-            "default_left": np.bool_,
-        }
+        dtypes: dict[str, Any] = {"feature": np.int32, "threshold": np.float64, "left": np.int32, "right": np.int32}
+        dtypes |= {"categories": np.int64, "default_left": np.bool_}
         for name, dtype in dtypes.items():
             value = getattr(self, name)
             value = defaults.get(name) if value is None else value
@@ -598,9 +592,8 @@ class Tree:
             if any(one.names[k : k + 1] != two.names[k : k + 1] for k in split_on):
                 return False
         nan = self.threshold.dtype.kind
-        return all(
-            np.array_equal(a, b, equal_nan=a.dtype.kind == nan) for a, b in zip(self._key(), other._key(), strict=True)
-        )
+        pairs = zip(self._key(), other._key(), strict=True)
+        return all(np.array_equal(a, b, equal_nan=a.dtype.kind == nan) for a, b in pairs)
 
     def __hash__(self) -> int:
         return hash(tuple((a + 0).tobytes() for a in self._key()))  # -0.0 + 0 is 0.0

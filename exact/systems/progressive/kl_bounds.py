@@ -117,9 +117,8 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     n_leaves = int((tree.feature == LEAF).sum())
     split_cost = 0.0
     if not model.split_prior.has_equal_weights:
-        split_cost = -sum(
-            model.rules.log_probability(cell, split) for _, cell, split in model.visit(tree) if split is not None
-        )
+        splits = ((cell, split) for _, cell, split in model.visit(tree) if split is not None)
+        split_cost = -sum(model.rules.log_probability(cell, split) for cell, split in splits)
         log_prior += split_cost
     elif call_uncompiled(parts_rows, model.split_prior):
         split_cost = log_n_splits(model, tree)
@@ -155,9 +154,8 @@ def check_mixture(model: Any, splits: str) -> tuple[int, int]:
 
 def log_n_splits(model: TreeModel, tree: Tree) -> float:
     """Return the sum, over the splits of a tree, of the log number of splits of the same cell on the same feature."""
-    counts = [
-        model.rules.count_splits(cell, split.feature) for _, cell, split in model.visit(tree) if split is not None
-    ]
+    visits = (visit for visit in model.visit(tree) if visit.split is not None)
+    counts = [model.rules.count_splits(visit.cell, visit.split.feature) for visit in visits]
     return sum(math.log(count) for count in counts)
 
 
@@ -365,9 +363,8 @@ def _with_corollary_terms(model: TreeModel, graph: CellGraph) -> CellGraph:
         raise ValueError("a feature is nominal, and Corollary 2 counts cuts of ordered ones; give splits='counted'.")
     owner = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     _, place, count = np.unique(owner * model.n_features + graph.feature, return_inverse=True, return_counts=True)
-    return graph._replace(
-        log_rule=graph.log_rule + np.log(count)[place.reshape(-1)], log_stop=graph.log_stop - np.log(model.n_rows + 2)
-    )
+    log_rule = graph.log_rule + np.log(count)[place.reshape(-1)]
+    return graph._replace(log_rule=log_rule, log_stop=graph.log_stop - np.log(model.n_rows + 2))
 
 
 def _divergences(model: TreeModel, graph: CellGraph, probability: np.ndarray) -> np.ndarray:

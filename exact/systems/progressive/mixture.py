@@ -273,9 +273,8 @@ class ProgressiveMixture(Posterior):
         self._mean = _mean_rows(model, graph, leaf / n, by_edge / n, value / n)
         self._rows = StageRows(self._sums, self._mean)
         estimation = model.target.estimation
-        self._has_leaf_values = model.leaf.uses_estimation and not any(
-            np.any(order.estimation != estimation) for order in orders
-        )
+        differs = any(np.any(order.estimation != estimation) for order in orders)
+        self._has_leaf_values = model.leaf.uses_estimation and not differs
 
     def _mean_values(self, stages: UnrolledGraph, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
         """Return the sum (n_cells, d), over the copies of each cell, of P(the copy is a leaf) times its prediction."""
@@ -321,9 +320,8 @@ class ProgressiveMixture(Posterior):
         p = self.model.n_features
 
         def never(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
-            return mean_products(
-                with_feature_numbers(self.model, graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1
-            )
+            by_feature = with_feature_numbers(self.model, graph)
+            return mean_products(by_feature, log_inside, occurs, np.ones(p), np.arange(p), p + 1)
 
         return 1.0 - self._sums.mean_over_orders(never).clip(0.0, 1.0)
 

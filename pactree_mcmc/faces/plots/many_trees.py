@@ -257,9 +257,8 @@ def plot_inclusion(
     bars = ax.barh(place, inclusion, 0.75, label=_kind_label(posterior), color=COLORS[0])
     if style.is_sampled(posterior):
         has_split = (posterior.draws.split_counts_of_tree > 0)[posterior.draws.tree_of_draw]
-        ax.errorbar(
-            inclusion, place, xerr=style.two_standard_errors([has_split[:, :, k] for k in order]), **ERRORBAR_STYLE
-        )
+        errors = style.two_standard_errors([has_split[:, :, k] for k in order])
+        ax.errorbar(inclusion, place, xerr=errors, **ERRORBAR_STYLE)
     if truth is not None:
         exact = truth._feature_inclusion()[order]
         mark: dict[str, Any] = {"color": COLORS[1], "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}

@@ -507,9 +507,8 @@ def plot_calibration(calibration: Calibration, ax: Axes | None = None) -> Axes:
     if calibration.time is None:
         ax = style.axes_or_new(ax, 5.0, 4.6)
         handles = _draw_reliability(ax, calibration)
-        style.set_title(
-            ax, f"{calibration.quantity}: observed beside expected\nbars: {_percent(calibration)} intervals"
-        )
+        bars = f"bars: {_percent(calibration)} intervals"
+        style.set_title(ax, f"{calibration.quantity}: observed beside expected\n{bars}")
         rows = np.bincount(calibration.group, calibration.weight).tolist()
         names = [f"{name} ({count_text(n)})" for name, n in zip(names, rows, strict=True)]
         names = names if len(names) <= MAX_CHAINS_IN_LEGEND else []

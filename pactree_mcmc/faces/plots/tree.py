@@ -207,9 +207,8 @@ def _lines_of_split(tree: Tree, node: int) -> list[str]:
     """Return the split of a node in a few lines; a long name loses its middle, never the threshold."""
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
-    lines = wrap_conditions(
-        shortened(name, 2 * SPLIT_LINE_LETTERS) + tree.split(node)[len(name) :], SPLIT_LINE_LETTERS, 5
-    )
+    text = shortened(name, 2 * SPLIT_LINE_LETTERS) + tree.split(node)[len(name) :]
+    lines = wrap_conditions(text, SPLIT_LINE_LETTERS, 5)
     return [*lines, *_lines_of_rows(tree, node)]
 
 
@@ -555,9 +554,8 @@ def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
         height = canvas.height if children[i] else len(texts) * LINE_HEIGHT + 2.0 * BOX_PADDING
         box_style: dict[str, Any] = {"linestyle": "--"} if is_rest else {}
         color = "none" if is_rest else color
-        canvas.text_box(
-            canvas.x[i], canvas.y[i], CONSENSUS_BOX_WIDTH - 0.15, height, "\n".join(texts), color, **box_style
-        )
+        size = CONSENSUS_BOX_WIDTH - 0.15, height
+        canvas.text_box(canvas.x[i], canvas.y[i], *size, "\n".join(texts), color, **box_style)
         for child in children[i]:
             sure = 0.0 if child >= n else max(2.0 * float(tree.support[child]) - 1.0, 0.0)
             line: dict[str, Any] = {"linestyle": "--"} if child >= n else {}

@@ -404,9 +404,8 @@ class BayesianTree(BaseEstimator):
             if len(row_index) == 0:
                 raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
         positive_rows = table.take(row_index)
-        return TrainingRows(
-            positive_rows, y[row_index], None if weight is None else weight[row_index], row_index
-        ), table.n_rows
+        weight = None if weight is None else weight[row_index]
+        return TrainingRows(positive_rows, y[row_index], weight, row_index), table.n_rows
 
     def _table_and_y(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
         """Return X as a table, and y, both checked. X becomes float64 unless columns may be categories or dates."""

@@ -154,9 +154,8 @@ def choose_by_evidence(
     # A search can end in a local maximum, so one starts from each of `starts`; if they end differently, the result with
     # the highest density of left-out rows is returned
     sources = np.random.SeedSequence(rng).spawn(MAX_SEARCH_ROUNDS + 1)
-    results = list(
-        dict.fromkeys(_search_from(build, first, tree_priors, leaf_models, sources, executor) for first in starts)
-    )
+    searches = (_search_from(build, first, tree_priors, leaf_models, sources, executor) for first in starts)
+    results = list(dict.fromkeys(searches))
     return results[0] if len(results) == 1 else _best_left_out(build, results, sources[-1], executor)
 
 
@@ -175,9 +174,8 @@ def _search_from(
     for source in sources[:MAX_SEARCH_ROUNDS]:
         post = _short_run(build(choice), start, source, executor)
         start = CheckedStarts(post.draws.distinct_tree(int(chain[-1])) for chain in post.draws.tree_of_draw)
-        better = choice._replace(
-            tree_prior=_most_likely_prior(post, tree_priors), leaf=_most_likely_leaf(post, leaf_models)
-        )
+        prior, leaf = _most_likely_prior(post, tree_priors), _most_likely_leaf(post, leaf_models)
+        better = choice._replace(tree_prior=prior, leaf=leaf)
         if better == choice:
             break
         choice = better

@@ -154,9 +154,8 @@ class Progress:
 
         terminal = sys.stderr.isatty()
         self.is_shown, self.lines = is_shown, is_shown and not terminal
-        self.bar = tqdm(
-            total=1, unit=" steps", disable=not (is_shown and terminal), dynamic_ncols=True, mininterval=0.2
-        )
+        hidden = not (is_shown and terminal)
+        self.bar = tqdm(total=1, unit=" steps", disable=hidden, dynamic_ncols=True, mininterval=0.2)
         self.start_time = self.last_line = time.monotonic()
         self.n_compiled, self.compiling, self._watching = 0, "", ExitStack()
         self.first_steps: tuple[float, float] | None = None  # when draws were seen first, and the steps of a chain then

@@ -97,9 +97,8 @@ class _UnknownVariance(NormalLeaf):
     b0: float | None = None
 
     def resolve(self, target: Target) -> Self:
-        return self.with_defaults(
-            m0=target.center, k0=0.25, a0=1.5, b0=lambda leaf: leaf.a0 * target.prior_variance / 4.0
-        )
+        defaults = {"m0": target.center, "k0": 0.25, "a0": 1.5}
+        return self.with_defaults(**defaults, b0=lambda leaf: leaf.a0 * target.prior_variance / 4.0)
 
 
 @register_class
@@ -588,9 +587,8 @@ class NormalLinear(Leaf):
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         posterior, half = self._posterior(sums[None]), sums[0] / 2.0
         log_prior = (math.log(self.k0) + len(self.columns) * math.log(self.k1)) / 2.0
-        ratio = log_gamma_ratio(np.float64(self.a0), np.float64(half)) - self.a0 * portable.log1p(
-            posterior.bn[0] / self.b0 - 1.0
-        )
+        ratio = log_gamma_ratio(np.float64(self.a0), np.float64(half))
+        ratio -= self.a0 * portable.log1p(posterior.bn[0] / self.b0 - 1.0)
         rest = half * portable.log(posterior.bn[0]) + half * math.log(2.0 * pi)
         return float(ratio - rest + log_prior - portable.log(np.diagonal(posterior.root[0])).sum())
 

@@ -185,9 +185,8 @@ class OneRateLeaf(SurvivalLeaf, ExposedLeaf):
         # the sum of t^k with k other than 1 is not the time at risk
         if self.k != 1.0 or self.exposure is not None:
             return texts
-        return [
-            f"{text}, time at risk {rounded_text(t, 4)}" for text, t in zip(texts, stats[:, 2].tolist(), strict=True)
-        ]
+        times = (f", time at risk {rounded_text(t, 4)}" for t in stats[:, 2].tolist())
+        return [text + time for text, time in zip(texts, times, strict=True)]
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
         # t^k has a Lomax distribution, so the time t has a Burr distribution of type XII
@@ -433,9 +432,9 @@ class PiecewiseExponential(SurvivalLeaf):
         self.check_y(target.values)
         counts = target.weights > 0.0
         (time, event), weight = target.values[counts].T, target.weights[counts]
-        out = (
-            replace(self, ends=_weighted_quantiles(time, weight * event, self.ends)) if is_integer(self.ends) else self
-        )
+        out = self
+        if is_integer(self.ends):
+            out = replace(self, ends=_weighted_quantiles(time, weight * event, self.ends))
         basis, place = out.basis(time), np.searchsorted(np.array(out.ends), time, side="left")
         at_risk = [portable.weighted_sum(weight, column) for column in basis.T]
         n_events = [portable.weighted_sum(weight, event * (place == j)) for j in range(out.n_intervals)]

@@ -237,9 +237,8 @@ class GridCuts(SplitPrior):
         columns = describe_columns(table, nominal, missing)
         # the second coordinate of a feature with missing values has the same cuts
         pairs = zip(cls(cuts).scales(table, columns)[: columns.n_features], columns.categories, strict=True)
-        return cls(
-            [scale.cuts if isinstance(scale, Scale) and c is None else None for scale, c in pairs], feature_weights
-        )
+        own_cuts = [scale.cuts if isinstance(scale, Scale) and c is None else None for scale, c in pairs]
+        return cls(own_cuts, feature_weights)
 
     @property
     def use_of_rows(self) -> str | None:

@@ -110,9 +110,8 @@ def small_html(post: Any) -> str:
         evidence = "" if post.draws.tempering is None else words.evidence_text(post)
     pmf, inclusion, names = post.n_leaves_pmf(), post._feature_inclusion(), post.model.columns.names
     facts.append(("leaves", f"{float(pmf @ range(len(pmf))):.2f} on average, most often {int(pmf.argmax())}"))
-    frequent = [
-        f"{names[k]} {words.probability_text(float(inclusion[k]))}" for k in (-inclusion).argsort(kind="stable")[:4]
-    ]
+    order = (-inclusion).argsort(kind="stable")[:4]
+    frequent = [f"{names[k]} {words.probability_text(float(inclusion[k]))}" for k in order]
     facts.append(("features", ", ".join(frequent)))
     if evidence:
         facts.append(("log evidence", evidence))

@@ -194,9 +194,8 @@ def _leaf_count_rows(sampled: Any, truth: TreeDistribution | None) -> list[dict[
     largest = np.max(pmfs, axis=0)
     likely_sizes = np.flatnonzero(largest >= MIN_LISTED_PROBABILITY)
     likely_sizes = np.sort(likely_sizes[np.argsort(-largest[likely_sizes], kind="stable")][:MAX_SIZES])
-    return rows_of_columns(
-        leaves=likely_sizes, probability=pmfs[0][likely_sizes], exact=None if truth is None else pmfs[1][likely_sizes]
-    )
+    exact = None if truth is None else pmfs[1][likely_sizes]
+    return rows_of_columns(leaves=likely_sizes, probability=pmfs[0][likely_sizes], exact=exact)
 
 
 def _inclusion_rows(sampled: Any, truth: TreeDistribution | None) -> list[dict[str, Any]]:
@@ -204,9 +203,8 @@ def _inclusion_rows(sampled: Any, truth: TreeDistribution | None) -> list[dict[s
     fraction = sampled._feature_inclusion()
     order = np.argsort(-fraction, kind="stable")[:MAX_FEATURES]
     order = order[fraction[order] > 0.0]
-    root = np.bincount(
-        sampled.draws.root_feature_of_tree + 1, weights=sampled.draws.weight_of_tree, minlength=len(fraction) + 1
-    )[1:]
+    weight, feature = sampled.draws.weight_of_tree, sampled.draws.root_feature_of_tree
+    root = np.bincount(feature + 1, weights=weight, minlength=len(fraction) + 1)[1:]
     return rows_of_columns(
         feature=order,
         name=[truncate(sampled.model.columns.names[k], MAX_NAME_LENGTH) for k in order],
@@ -473,9 +471,8 @@ def feature_effects(post: TreeDistribution, features: list[int], columns: list[i
     if not model.leaf.predicts:
         return []
     rows = rows_to_average(model, None, MAX_CURVE_ROWS)
-    curves = [
-        partial_dependence(post, k, rows, EFFECT_COVERAGE, N_CURVE_DRAWS, 0, MAX_CURVE_STEPS, columns) for k in features
-    ]
+    settings = rows, EFFECT_COVERAGE, N_CURVE_DRAWS, 0, MAX_CURVE_STEPS, columns
+    curves = [partial_dependence(post, k, *settings) for k in features]
     ranges = np.max([np.ptp(one.mean, axis=0) for one in curves] or [np.zeros(len(columns))], axis=0)
     out = []
     for k, curve in zip(features, curves, strict=True):

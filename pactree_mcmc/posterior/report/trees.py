@@ -266,9 +266,9 @@ def ordering_log_posterior(sampled: Draws, credible_set: CredibleSet | None) -> 
     """Return the log posterior (n_distinct_trees,) by which trees are ordered, nats, unnormalised."""
     if not sampled.sees_all_rows:
         return None
-    return (
-        sampled.log_prior_of_tree + sampled.log_score_of_tree if credible_set is None else sampled.log_posterior_of_tree
-    )
+    if credible_set is not None:
+        return sampled.log_posterior_of_tree
+    return sampled.log_prior_of_tree + sampled.log_score_of_tree
 
 
 def _distinct_splits(sampled: Draws, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -213,9 +213,8 @@ def _survival_by_draws(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return mean and quantiles of P(time > t) over draws, (n, m) each."""
     rng = read_generator(0)
-    draws = [
-        (leaf, draw_survival(post.model, rng, stats, times)) for leaf, stats in leaves_of_draws(post, numbers, rng)
-    ]
+    leaves = leaves_of_draws(post, numbers, rng)
+    draws = [(leaf, draw_survival(post.model, rng, stats, times)) for leaf, stats in leaves]
     out = np.empty((3, len(numbers), len(times)))
     step = max(1, MAX_PROBABILITIES_PER_BLOCK // (N_BAND_DRAWS * len(times)))
     for first in range(0, len(numbers), step):
