@@ -299,10 +299,7 @@ class Draws(RowLaw):
 
     @cached_property
     def node_between(self) -> np.ndarray | None:
-        """Training values (n_nodes, 2) on either side of each threshold of ``distinct_trees``, in the cell it splits.
-
-        NaN in leaves and nominal splits. None if the cuts do not depend on the training values in a cell.
-        """
+        """Training values (n_nodes, 2) beside each threshold in its cell, NaN without one; None if cuts are fixed."""
         return values_between(self.model, self.coded_trees)
 
     @cached_property

@@ -182,10 +182,7 @@ class Leaf:
         raise NotImplementedError
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        """Return the score, the log marginal likelihood in nats, of a cell with ``sums`` (k,), without compiled code.
-
-        The weight of the cell is positive. ``sums`` are those of `sums_of`.
-        """
+        """Return the score, the log marginal likelihood in nats, of a cell of positive weight with ``sums`` (k,)."""
         raise NotImplementedError
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
@@ -218,11 +215,7 @@ class Leaf:
         raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
 
     def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
-        """Return E(y) (n, 1), or class probabilities (n, K), given the ``parameters`` (n, ...) that `draw_given` takes.
-
-        Here this is the first of them, as (n, 1) if it is (n,). ``regressors`` is at most one array (n, c), the columns
-        of X that the leaf uses.
-        """
+        """Return E(y) (n, 1), or class probabilities (n, K), given ``parameters``: here the first of them."""
         return parameters[0].reshape(len(parameters[0]), -1)
 
     @property
@@ -261,11 +254,7 @@ class Leaf:
         return out
 
     def stats_of_y(self, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        """Return the statistics (n, n_stats) that rows with ``y`` (n,) or (n, d) in place of their own add to a cell.
-
-        Each is observed ``weight`` times, a number or an array (n,). Other data of the rows are those of ``target``.
-        The first statistic leaves out exposures.
-        """
+        """Return the statistics (n, n_stats) that rows with ``y`` add to a cell, each ``weight`` times."""
         weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))
         if self.is_classifier:
             return weight[:, None] * np.eye(target.n_classes)[y]
@@ -327,11 +316,7 @@ class Leaf:
     # densities of rows
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        """Return the log predictive density (m,) of ``y`` (m,) or (m, d), one in each cell with ``stats`` (m, n_stats).
-
-        Each y is observed ``weight`` times, a number or (m,). The density is the difference that a row of this weight
-        makes to the score of the cell.
-        """
+        """Return the log predictive density (m,) of ``y``, one in each cell, by which a row changes the score."""
         return self.scores(stats + self.stats_of_y(y, target, weight), target) - self.scores(stats, target)
 
     def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
@@ -358,12 +343,9 @@ class Leaf:
         rows: np.ndarray | None = None,
         *regressors: np.ndarray,
     ) -> np.ndarray:
-        """Draw y (n,) in leaves of one tree: the parameters of each leaf given its rows, then y given the parameters.
-
-        ``stats`` (m, n_stats) are the statistics of the leaves, zeros for leaves without rows; ``leaf`` (n,) is the
-        leaf of each y; ``rows`` (n,) is the index of the training row of each y, None for new rows. ``regressors``
-        (n, c) are the columns of X of new rows that the leaf uses, if any.
-        """
+        """Draw y (n,) in leaves of one tree: the parameters of each leaf given its rows, then y given these."""
+        # ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) the leaf of each y, ``rows`` (n,) its training
+        # row, None for new rows, which have ``regressors`` (n, c) if the leaf uses columns of X
         parameters = self.draw_parameters(rng, stats, target)
         return self.draw_given(rng, [part[leaf] for part in parameters], target, rows, *regressors)
 

@@ -42,10 +42,7 @@ class NormalLeaf(Leaf):
 
     @staticmethod
     def spread(stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return weight, mean less the center of y, and sum of squares about the mean of cells with ``stats`` (..., 3).
-
-        The center is the weighted mean of y. A sum of squares within rounding error is 0.
-        """
+        """Return weight, mean less the center of y, and squares about the mean (0 by rounding) of cells (..., 3)."""
         n = stats[..., 0]
         mean = np.divide(stats[..., 1], n, out=np.zeros_like(n), where=n > 0)
         scatter = stats[..., 2] - stats[..., 1] * mean
@@ -69,10 +66,7 @@ class NormalLeaf(Leaf):
         return [np.divide(1.0, n, out=np.zeros_like(n), where=n > 0), n * (self.k0 / (self.k0 + n))]
 
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Draw the variance (m,) of y in each leaf from its posterior, given ``stats`` (m, 3) of all leaves of a tree.
-
-        A variance that is known or shared is the same in all leaves.
-        """
+        """Draw the variance (m,) of y in each leaf of a tree given ``stats`` (m, 3); one for all if known or shared."""
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
