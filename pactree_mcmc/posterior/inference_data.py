@@ -176,7 +176,7 @@ def save(post: TreeDistribution, path: AnyPath, *, log_likelihood: bool = False)
         refuse_to_save(post)
     else:
         path = check_output_path(path)
-        parts = {"model": post.model.parts_in_file, "draws": post.draws.record()}
+        parts: dict[str, Any] = {"model": post.model.parts_in_file, "draws": post.draws.record()}
         parts["course"] = getattr(post, "course", None)
         write_parts(parts, path, datasets(post.draws, log_likelihood=log_likelihood))
 

@@ -227,10 +227,11 @@ def _pair_graph(
     sigma, cell = np.divmod(keys, base.n_cells)
     by_cell = [getattr(base, name)[cell] for name in CELL_COLUMNS]
     children = _indices_in(keys, splits.left), _indices_in(keys, splits.right)
-    columns = *children, base.feature[splits.edge], base.split[splits.edge], np.zeros(len(splits.edge)), *by_cell
+    by_edge = *children, base.feature[splits.edge], base.split[splits.edge], np.zeros(len(splits.edge))
     first_edge = np.concatenate([[0], np.cumsum(np.bincount(splits.pair, minlength=len(keys)))])
     log_stop, log_split = np.where(sigma == 0, base.score[cell], -np.inf), np.where(sigma == 0, -np.inf, 0.0)
-    return CellGraph(first_edge, *columns, np.arange(len(keys) + 1), log_stop, log_split, False), keys
+    columns: Any = first_edge, *by_edge, *by_cell, np.arange(len(keys) + 1), log_stop, log_split, False
+    return CellGraph(*columns), keys
 
 
 def _indices_in(keys: np.ndarray, entries: np.ndarray) -> np.ndarray:

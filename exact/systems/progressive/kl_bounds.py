@@ -117,8 +117,8 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     n_leaves = int((tree.feature == LEAF).sum())
     split_cost = 0.0
     if not model.split_prior.has_equal_weights:
-        splits = ((cell, split) for _, cell, split in model.visit(tree) if split is not None)
-        split_cost = -sum(model.rules.log_probability(cell, split) for cell, split in splits)
+        inner = ((cell, split) for _, cell, split in model.visit(tree) if split is not None)
+        split_cost = -sum(model.rules.log_probability(cell, split) for cell, split in inner)
         log_prior += split_cost
     elif call_uncompiled(parts_rows, model.split_prior):
         split_cost = log_n_splits(model, tree)
@@ -154,8 +154,8 @@ def check_mixture(model: Any, splits: str) -> tuple[int, int]:
 
 def log_n_splits(model: TreeModel, tree: Tree) -> float:
     """Return the sum, over the splits of a tree, of the log number of splits of the same cell on the same feature."""
-    visits = (visit for visit in model.visit(tree) if visit.split is not None)
-    counts = [model.rules.count_splits(visit.cell, visit.split.feature) for visit in visits]
+    inner = ((cell, split.feature) for _, cell, split in model.visit(tree) if split is not None)
+    counts = [model.rules.count_splits(cell, feature) for cell, feature in inner]
     return sum(math.log(count) for count in counts)
 
 
