@@ -88,13 +88,6 @@ def _check_class(part: Any, classes: tuple[type, ...], name: str) -> None:
                 )
 
 
-def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
-    """Return the first reason why posteriors of the model have no certificate, and what to give instead, or None."""
-    reason = _obstacle_in_leaf(model) or model.split_prior.use_of_rows or _obstacle_in_prior(model)
-    reason = reason or _obstacle_in_classes(model) or _obstacle_in_columns(model)
-    return reason or (unknown_constant(model) if sampled else None)
-
-
 def unknown_constant(model: TreeModel) -> str | None:
     """Return a text that says why draws do not determine the divergence of the posterior from the prior, or None."""
     if log_prior_mass(model) is not None:
@@ -678,7 +671,9 @@ class TreeModel:
         'DirichletMultinomial learns leaf values from every row, counted ones too'
         """
         check_flag("sampled", sampled)
-        return obstacle_to_certificate(self, bool(sampled))
+        reason = _obstacle_in_leaf(self) or self.split_prior.use_of_rows or _obstacle_in_prior(self)
+        reason = reason or _obstacle_in_classes(self) or _obstacle_in_columns(self)
+        return reason or (unknown_constant(self) if sampled else None)
 
     def root_cell(self) -> PlainCell:
         """Return the cell that contains all rows."""
@@ -787,8 +782,17 @@ class TreeModel:
 
     def visit(self, tree: Tree) -> Iterator[Visit]:
         """Yield the nodes of ``tree`` in preorder, with their cells and splits in codes."""
-        # A node whose split the codes of the model cannot express has the split None, and no node below it is visited
-        return visits(self, tree)
+        # no node below one whose split the codes of the model cannot express, which has the split None, is visited
+        tree = match_columns(tree, self.columns)
+        check_tree(tree, self.n_features)
+        todo = [(0, self.root_cell())]
+        while todo:
+            number, cell = todo.pop()
+            split = None if tree.feature[number] == LEAF else coded_split(self, tree, number, cell)
+            yield Visit(number, cell, split)
+            if split is not None:
+                left, right = self.rules.children(cell, split)
+                todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes_ is None else f"{len(self.classes_)} classes"
@@ -808,24 +812,6 @@ class Visit(NamedTuple):
     cell: PlainCell
     # split of an inner node, None for a leaf or if the codes of the model cannot express the split
     split: PlainSplit | None
-
-
-def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
-    """Yield the nodes of ``tree`` in preorder, with their cells and splits in codes."""
-    # no node below one whose split the codes of the model cannot express, which has the split None, is visited
-    tree = match_columns(tree, model.columns)
-    check_tree(tree, model.n_features)
-    todo = [(0, model.root_cell())]
-    while todo:
-        number, cell = todo.pop()
-        if tree.feature[number] == LEAF:
-            yield Visit(number, cell, None)
-            continue
-        split = coded_split(model, tree, number, cell)
-        yield Visit(number, cell, split)
-        if split is not None:
-            left, right = model.rules.children(cell, split)
-            todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
 
 
 def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> PlainSplit | None:
