@@ -257,7 +257,7 @@ def learn_rows(X: Any) -> Any:
     if categorical.any():
         # each piece would number its categories anew
         name = columns.names[int(np.argmax(categorical))]
-        raise ValueError(f"column {name!r} is categorical; a stream takes ordered columns: give numbers, or drop it.")
+        raise ValueError(f"column {name!r} is categorical; a stream takes ordered columns only: give numbers.")
     return columns
 
 

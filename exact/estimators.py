@@ -41,7 +41,7 @@ from .systems.pruning import LARGEST_PENALTY
 
 
 # decorator that puts these texts into the docstring of a classifier
-def _descriptions() -> None:
+def _shared_by_estimators() -> None:
     """Describe what several docstrings have in common, by placeholder.
 
     [levels]
@@ -101,7 +101,7 @@ def _descriptions() -> None:
     """
 
 
-documented = fill_docstring(_descriptions)
+documented = fill_docstring(_shared_by_estimators)
 
 
 def set_parameters(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
@@ -121,7 +121,8 @@ class ClassifierOfTree(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable label (n,) of each row, the first one if several are equally probable."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
     def _read_new(self, X: Any) -> np.ndarray:
         """Check rows to predict, and return them as an array (n, p)."""

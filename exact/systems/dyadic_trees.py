@@ -57,7 +57,7 @@ class PenaltyInput(NamedTuple):
     cyclic: bool  # True if the depth determines the coordinate, which then needs no bits
 
 
-def _descriptions() -> None:
+def _shared_by_penalties() -> None:
     """Describe what several docstrings have in common, by placeholder.
 
     [delta]
@@ -74,7 +74,7 @@ def _descriptions() -> None:
     """
 
 
-_documented = fill_docstring(_descriptions)
+_documented = fill_docstring(_shared_by_penalties)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ NEGLIGIBLE = 1e-24  # a term of this fraction of a sum ends the sum
 BISECTION_STEPS = 80  # steps of bisection: an interval of length 1 shrinks below 1e-24
 
 
-def _descriptions() -> None:
+def _shared_by_bounds() -> None:
     """Describe what several docstrings have in common, by placeholder.
 
     [delta]
@@ -125,7 +125,7 @@ def _descriptions() -> None:
 
 
 # replaces placeholders such as {delta} in the docstring of a bound
-documented = fill_docstring(_descriptions)
+documented = fill_docstring(_shared_by_bounds)
 
 
 @dataclass(frozen=True)

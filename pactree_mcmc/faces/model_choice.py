@@ -157,7 +157,7 @@ def _read_models(models: Any) -> dict[str, Any]:
     first_name, first = next(iter(model_of_name.items()))
     for name, model in model_of_name.items():
         if not model.leaf.has_likelihood:
-            raise ValueError(f"models[{repr_of(name)}] has a loss as leaf, so no evidence; compare predictions.")
+            raise ValueError(f"models[{repr_of(name)}] has no evidence: its leaf is a loss; compare predictions.")
         if not len(model.counted_rows):
             raise ValueError(f"models[{repr_of(name)}] has no row that counts; leave some out of the estimation mask.")
         difference = _data_difference(first, model)

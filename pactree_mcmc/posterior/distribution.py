@@ -15,7 +15,7 @@ from .draws import Course, Draws
 from .laws import CellLaw, RowLaw, without_cached
 
 
-def _descriptions() -> None:
+def _shared_by_answers() -> None:
     """Describe what several docstrings have in common, by placeholder.
 
     [X]
@@ -52,7 +52,7 @@ def _descriptions() -> None:
     """
 
 
-documented = fill_docstring(_descriptions)
+documented = fill_docstring(_shared_by_answers)
 """Decorator that replaces placeholders such as {draws_1000} in a docstring by these descriptions."""
 
 OTHER_LEAVES = (

@@ -314,7 +314,7 @@ class ProgressiveMixture(Posterior):
     def depth_pmf(self) -> np.ndarray:
         # the split that chooses the stage counts as one more level
         deepest = int(self.model.prior_tables.depth_limit) + 1
-        return self._sums.mean_over_orders(lambda graph, inside, _: depth_distribution(graph, inside, deepest)[1:])
+        return self._sums.mean_over_orders(lambda graph, sums, _: depth_distribution(graph, sums, deepest)[1:])
 
     def _feature_inclusion(self) -> np.ndarray:
         p = self.model.n_features

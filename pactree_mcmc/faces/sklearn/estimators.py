@@ -600,7 +600,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable labels (n,), or the median ones of ordered classes."""
         # raises an error if the estimator is not fitted
-        return predicted_labels(self.posterior_.model, self.predict_proba(X))
+        proba = self.predict_proba(X)
+        return predicted_labels(self.posterior_.model, proba)
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):

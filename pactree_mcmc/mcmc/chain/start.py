@@ -170,7 +170,7 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
         if categories >= 0:
             present = model.categories_in(cell, k)
             if categories & present and not categories & present & -present:
-                raise ValueError(f"node {number} of the start tree sends its first category right; swap its children")
+                raise ValueError(f"node {number} of the start sends its smallest category right; swap its children.")
         chain.grow_by_split(node, k, split.cut, categories)
         grown_node = chain.state.node[node]
         todo += [(right, int(grown_node.right)), (left, int(grown_node.left))]
