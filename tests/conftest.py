@@ -47,7 +47,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem(collector):
-    """Note marks ``more`` that name cases which their functions do not have (`tests/project/test_everyday.py`)."""
+    """Note marks ``more`` that name cases which their functions do not have (`tests/project/test_imports.py`)."""
     items = yield
     for item in items if isinstance(items, list) else ():
         cases = {one.callspec.id for one in items if hasattr(one, "callspec")}

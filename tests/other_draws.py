@@ -69,6 +69,5 @@ def other_draws(number):
 
 @pytest.fixture(scope="session", autouse=True)
 def draws_of_the_environment():
-    """Use the number in the environment variable ``OTHER_DRAWS``."""
     with other_draws(int(os.environ.get("OTHER_DRAWS", "0"))):
         yield

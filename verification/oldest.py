@@ -20,7 +20,7 @@ TESTS = [
     "tests/files",
     "tests/mcmc/test_sample.py",
     "tests/mcmc/chain/test_compiled_is_plain.py",
-    "tests/whole/test_hostile.py",
+    "tests/whole/test_faults.py",
     "tests/whole/test_pinned_draws.py",
     "tests/posterior/test_inference_data.py",
 ]

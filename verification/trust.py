@@ -48,11 +48,11 @@ FAULTS = {
     "Ctrl-C in tuning": ("tests.mcmc.run.test_interruption::test_nothing_drawn_is_raised",),
     "Ctrl-C in sampling": ("tests.mcmc.run.test_interruption::test_draws_so_far_are_returned",),
     "Ctrl-C between chains": ("tests.mcmc.run.test_interruption::test_finished_chains_of_an_executor_are_returned",),
-    "a signal from another process": ("tests.mcmc.run.test_signals::test_a_run_ends_at_once",),
+    "a signal from another process": ("tests.mcmc.run.test_interruption::test_a_run_ends_at_once",),
     "memory limit reached": ("tests.whole.test_faults::test_no_memory",),
     "full disk while saving": ("tests.files.test_save::test_full_disk_keeps_the_old_file",),
     "disk that fills up under checkpoints": ("tests.whole.test_faults::test_a_disk_that_fills_up_under_a_run",),
-    "process killed (SIGKILL) in a checkpointed run": ("tests.mcmc.run.test_checkpoint::test_killed_run_is_finished",),
+    "process killed (SIGKILL) in a checkpointed run": ("tests.mcmc.test_resume::test_killed_run_is_finished",),
     "worker killed": (
         "tests.mcmc.run.test_executors::test_process_that_dies",
         "tests.mcmc.run.test_executors::test_lost_chain_is_finished_from_the_checkpoint",

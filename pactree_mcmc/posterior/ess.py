@@ -2,7 +2,7 @@
 
 After Vehtari, Gelman, Simpson, Carpenter, Bürkner, *Rank-normalization, folding, and localization: an improved R-hat
 for assessing convergence of MCMC*, Bayesian Analysis 16 (2021). All quantities are diagnosed in one call of NumPy's
-FFT; ``arviz.rhat`` and ``arviz.ess`` give the same numbers, one quantity at a time (`tests/posterior/test_ess.py`).
+FFT; ``arviz.rhat`` and ``arviz.ess`` give the same numbers, one at a time (`tests/posterior/test_evidence.py`).
 """
 
 from __future__ import annotations

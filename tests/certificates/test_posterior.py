@@ -1,4 +1,4 @@
-"""Certificates of posteriors: what they count, against enumeration and independent draws; what they refuse."""
+"""Certificates of posteriors and divergences from the prior: against enumeration and independent draws; refusals."""
 
 import math
 
@@ -8,13 +8,35 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from exact import sums
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.posterior.rows.certificate import check_prior_of_certificate, empirical_losses
+from pactree_mcmc.tree.arrays import LEAF
 from tests.problems.drawn import random_problem
+from tests.problems.refusals import refuses
 from tests.reference.enumeration import Reference, leaf_of
 from tests.reference.leaf_scores import predictive, sample
 
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
+CUTS = pt.GridCuts([np.arange(0.1, 1.0, 0.1), [0.25, 0.5, 0.75]])
+FAST = {"kernel": "grow-prune", "chains": 2, "rng": 1}
+SPLIT_PRIORS = {
+    "local": lambda: model_with(pt.LocalCuts()),
+    "trivial": lambda: model_with(pt.LocalCuts(trivial=True), columns=("u", "c")),
+    "grid": lambda: model_with(pt.GridCuts([[0.2, 0.4, 0.7], [0.5, 1.5], None])),
+    "dyadic": lambda: model_with(pt.DyadicCuts(2), columns=("u", "v")),
+    "fixed": lambda: model_with(pt.kd_tree(table(40)[0][["u"]], 3), columns=("u",)),
+}
+KINDS = {
+    "chains": lambda model, path: pt.sample(model, 100, tune=50, **FAST),
+    "tempered": lambda model, path: pt.sample(model, 60, tune=50, betas=[1.0, 0.5], **FAST),
+    "resumed": lambda model, path: pt.resume(pt.sample(model, 50, tune=50, **FAST), 50),
+    "loaded": lambda model, path: through_a_file(pt.sample(model, 50, tune=50, **FAST), path),
+    "exact draws": lambda model, path: exact.solve(model).sample(200, rng=1),
+    "exact progressive draws": lambda model, path: exact.progressive_mixture(model, orders=2, rng=1).sample(200, rng=1),
+    "progressive, smc": lambda model, path: pt.progressive_mixture(model, particles=20, draws=100, **FAST),
+    "progressive, mcmc": lambda model, path: pt.progressive_mixture(model, engine="mcmc", draws=100, **FAST),
+}
 
 
 def split_problem(rng):
@@ -46,8 +68,7 @@ def test_exact_terms_equal_enumeration(seed):
     result = empirical_losses(post)
     risk, tandem = naive_losses(problem, reference.posterior())
     assert result.n == len(problem.X) - sum(map(bool, problem.estimation))
-    assert result.risk == pytest.approx(risk, **CLOSE)
-    assert result.tandem == pytest.approx(tandem, **CLOSE)
+    assert result.risk == pytest.approx(risk, **CLOSE) and result.tandem == pytest.approx(tandem, **CLOSE)
     log_mass = math.log(math.fsum(math.exp(log_prior) for _, log_prior, _ in reference.entries))
     kl = math.fsum(
         q * (math.log(q) - (log_prior - log_mass))
@@ -65,9 +86,6 @@ def steps(n=600, seed=0):
     flipped = rng.random(n) < 0.1
     y[flipped] = np.where(y[flipped] == "a", "b", "a")
     return X, y, rng.random(n) < 0.4
-
-
-CUTS = pt.GridCuts([np.arange(0.1, 1.0, 0.1), [0.25, 0.5, 0.75]])
 
 
 def step_model(**changes):
@@ -90,8 +108,7 @@ def test_draws_are_a_finite_posterior(solved):
     )
     result = empirical_losses(draws)
     p = draws.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
-    assert result.n == (~E).sum()
-    assert result.risk == pytest.approx((1.0 - p).mean())
+    assert result.n == (~E).sum() and result.risk == pytest.approx((1.0 - p).mean())
     assert result.tandem == pytest.approx(((1.0 - p) ** 2).mean())
 
 
@@ -145,13 +162,11 @@ def test_refused_for_want_of_categories_or_one_price():
     frame = pd.DataFrame({"c": pd.Categorical(c)})
     y, leaf = np.arange(60) % 3 == 0, pt.PacBayesLoss(1.0)
     model = pt.TreeModel(frame, y, split_prior=pt.GridCuts([None]), leaf=leaf, estimation=E)
-    with pytest.raises(ValueError, match="category 'rare' of column 'c' occurs only in counted rows"):
-        check_prior_of_certificate(model)
+    refuses("category 'rare' of column 'c' occurs only in counted rows", lambda: check_prior_of_certificate(model))
     X, y, E = steps()
     prior = pt.LeafPenalty(1.0, empty_cost=0.0)
     model = pt.TreeModel(X, y, tree_prior=prior, split_prior=CUTS, leaf=leaf, estimation=E)
-    with pytest.raises(ValueError, match="give LeafPenalty one cost"):
-        check_prior_of_certificate(model)
+    refuses("give LeafPenalty one cost", lambda: check_prior_of_certificate(model))
 
 
 def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():
@@ -169,8 +184,7 @@ def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():
         "class 'c' occurs only in counted rows, and the number of classes sets the probabilities of every FrozenLaplace"
     )
     assert reason in model.certificate_obstacle()
-    with pytest.raises(ValueError, match=reason):
-        exact.solve(model).certificate()
+    refuses(reason, lambda: exact.solve(model).certificate())
     with pytest.raises(ValueError, match=reason):
         pt.progressive_mixture(model, engine="mcmc", kernel="grow-prune", draws=10, chains=2, rng=0).certificate()
     # the labels of PacBayesLoss are those of E whatever S holds; its new class is an error of every tree
@@ -180,8 +194,7 @@ def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():
         empirical_losses(exact.solve(pt.TreeModel(X, labels, leaf=pt.PacBayesLoss(0.0), **options))).risk
         for labels in (y, strange)
     ]
-    assert risks[1] != risks[0] == pytest.approx(risks[1], abs=1.0 / (~E).sum())
-    assert model.log_prior(stump) == 0.0
+    assert risks[1] != risks[0] == pytest.approx(risks[1], abs=1.0 / (~E).sum()) and model.log_prior(stump) == 0.0
 
 
 def parted_table(seed, n=60, n_counted=40):
@@ -242,8 +255,7 @@ def test_without_obstacle_prior_and_leaves_are_functions_of_E(split_prior, leaf)
     if split_prior in ("quantiles", "range", "local"):
         assert objected == 12
     else:
-        assert 2 <= objected <= 10
-        assert all(summaries == result[0] for summaries in result)
+        assert 2 <= objected <= 10 and all(summaries == result[0] for summaries in result)
 
 
 def test_penalty_is_normalised_where_it_can_be():
@@ -254,8 +266,7 @@ def test_penalty_is_normalised_where_it_can_be():
     assert 0.0 < post.certificate().kl < 20.0
     assert post.sample(4000, rng=0).certificate().kl == pytest.approx(post.certificate().kl, abs=0.1)
     drawn = pt.sample(model, 100, tune=10, chains=1, rng=0, progress=False)
-    with pytest.raises(ValueError, match="LeafPenalty is not normalised"):
-        drawn.certificate()
+    refuses("LeafPenalty is not normalised", lambda: drawn.certificate())
 
 
 def test_parts_of_a_certificate(solved):
@@ -269,14 +280,125 @@ def test_holdout(solved):
     X, y, _ = steps(400, seed=9)
     c = solved.holdout_certificate(X, y, 0.1)
     errors = int((solved.predict(X) != y).sum())
-    assert (c.n, c.errors) == (400, errors)
-    assert c.vote.raw == pc.holdout(errors, 400, 0.05).raw
+    assert (c.n, c.errors) == (400, errors) and c.vote.raw == pc.holdout(errors, 400, 0.05).raw
     p = solved.predict_proba(X)[np.arange(400), (y == "b").astype(int)]
     assert c.gibbs.raw == pytest.approx(pc.holdout_gibbs((1.0 - p).mean(), 400, 0.05).raw)
     assert pc.binary_kl((1.0 - p).mean(), c.gibbs.raw) == pytest.approx(math.log(20.0) / 400)
     unknown = solved.holdout_certificate(X, np.full(400, "z"), 0.1)
     assert (unknown.errors, unknown.vote.value) == (400, 1.0)
-    with pytest.raises(ValueError, match=r"X has 400 rows and y has shape \(3,\)"):
-        solved.holdout_certificate(X, y[:3])
+    refuses(r"X has 400 rows and y has shape \(3,\)", lambda: solved.holdout_certificate(X, y[:3]))
     assert pc.holdout(5, 100).raw > pc.holdout(5, 200).raw > pc.holdout(4, 200).raw > pc.holdout(4, 200, 0.5).raw
     assert pc.holdout_gibbs(0.1, 100).raw > pc.holdout_gibbs(0.1, 200).raw > pc.holdout_gibbs(0.1, 200, 0.5).raw
+
+
+def table(n, seed=0):
+    """A coarse number, one that lacks values and a category, and a label that follows them with noise."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "u": rng.integers(6, size=n) / 6.0,
+            "v": np.where(rng.random(n) < 0.2, np.nan, rng.integers(4, size=n)),
+            "c": pd.Categorical(np.append(list("pqr"), rng.choice(list("pqr"), n - 3))),
+        }
+    )
+    return frame, ((frame["u"] > 0.4) | (frame["c"] == "q")).to_numpy() ^ (rng.random(n) < 0.15)
+
+
+def model_with(split_prior, n=40, columns=("u", "v", "c"), **more):
+    X, y = table(n)
+    options = {"leaf": pt.FrozenLaplace(), "estimation": np.arange(n) % 2 == 0, **more}
+    prior = pt.ChipmanPrior(0.8, 0.8, max_depth=3)
+    return pt.TreeModel(X[list(columns)], y, tree_prior=prior, split_prior=split_prior, missing="branch", **options)
+
+
+def through_a_file(post, path):
+    post.save(path / "post.nc")
+    return pt.load(path / "post.nc")
+
+
+def split_in_model_terms(model, cell, split):
+    """Return a split in the terms of the model, and True if its sides are in the other order."""
+    k = split.feature
+    if model.split_prior.kind in (0, 1):  # local: how the rows of the cell are parted
+        left = cell.goes_left(split)
+        sides = [frozenset(cell.index[left].tolist()), frozenset(cell.index[~left].tolist())]
+        if len(cell.index) == 0:
+            return (k, "the one way of an empty cell"), False
+    elif split.categories >= 0:
+        sides = [
+            frozenset(bits(split.categories & int(cell.low[k]))),
+            frozenset(bits(~split.categories & int(cell.low[k]))),
+        ]
+    else:
+        return (k, split.cut), False
+    if split.categories >= 0 and all(sides) and model.shape is None:
+        return (k, frozenset(sides)), min(sides[1]) < min(sides[0])
+    return (k, tuple(sides)), False
+
+
+def bits(mask):
+    return [j for j in range(63) if mask >> j & 1]
+
+
+def key_of(model, tree):
+    nodes = {number: (cell, split) for number, cell, split in model.visit(tree)}
+
+    def told(i):
+        if tree.feature[i] == LEAF:
+            return LEAF
+        split, turned = split_in_model_terms(model, *nodes[i])
+        below = [told(int(tree.left[i])), told(int(tree.right[i]))]
+        return (split, *(below[::-1] if turned else below))
+
+    return told(0)
+
+
+def merged_divergence(post):
+    """The divergence of the distribution of the draws, and how many trees there are, one draw at a time."""
+    fraction, log_prior = {}, {}
+    for t in post.draws.tree_of_draw.ravel().tolist():
+        tree = post.draws.distinct_tree(t)
+        key = key_of(post.model, tree)
+        fraction[key] = fraction.get(key, 0.0) + 1.0 / post.draws.tree_of_draw.size
+        log_prior[key] = post.model.log_prior(tree)
+    return math.fsum(q * (math.log(q) - log_prior[key]) for key, q in fraction.items()), len(fraction)
+
+
+@pytest.mark.more(everyday=["tempered-trivial", "loaded-dyadic"])
+@pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_divergence_is_that_of_the_merged_distribution(kind, split_prior, tmp_path):
+    post = KINDS[kind](SPLIT_PRIORS[split_prior](), tmp_path)
+    expected, n_different = merged_divergence(post)
+    assert post.kl_to_prior() == pytest.approx(expected, rel=1e-10, abs=1e-10) and post.kl_to_prior() >= 0.0
+    if kind.startswith("progressive"):
+        assert n_different < post.draws.n_distinct_trees  # the same tree with the leaves of other stages
+    else:
+        assert n_different == post.draws.n_distinct_trees
+
+
+def test_the_certificate_of_a_progressive_mixture():
+    """Each of many stages has its own leaves under a leaf that learns, and other counts of S under a frozen one."""
+    rng = np.random.default_rng(0)
+    x = rng.random(60)
+    y = (x > 0.4) ^ (rng.random(60) < 0.1)
+    model = pt.TreeModel(
+        x[:, None], y, split_prior=pt.GridCuts([[0.25, 0.5, 0.75]]), leaf=pt.FrozenLaplace(),
+        tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=3), estimation=np.arange(60) % 2 == 0,
+    )  # fmt: skip
+    post = pt.progressive_mixture(model, engine="mcmc", draws=120, **FAST)
+    expected, n_different = merged_divergence(post)
+    assert n_different <= 15 < 60 < post.draws.n_distinct_trees
+    weight = np.bincount(post.draws.tree_of_draw.ravel()) / post.draws.tree_of_draw.size
+    assert weight @ (np.log(weight) - post.draws.log_prior_of_tree) < 0.0  # as if a tree were another one at each stage
+    assert post.certificate().kl == pytest.approx(expected, rel=1e-12) and expected > 0.0
+
+
+def test_no_posterior_hides_a_negative_divergence(monkeypatch):
+    model = SPLIT_PRIORS["grid"]()
+    truth = exact.solve(model)
+    draws = truth.sample(100, rng=0)
+    draws.draws.log_prior_of_tree += 100.0
+    refuses("report it", lambda: draws.kl_to_prior(), RuntimeError)
+    monkeypatch.setattr(sums, "log_sum", lambda graph: -100.0)
+    refuses("report it", lambda: truth.kl_to_prior(), RuntimeError)

@@ -11,7 +11,6 @@ from pactree_mcmc.core.compile.jit import jit
 from tests.code_folders import write_code_to
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-
 ENTRY = """from ..far import (
     one,
     two,
@@ -36,7 +35,6 @@ def folder(tmp_path, monkeypatch):
 
 
 def hits():
-    """Return the number of hits that a new process would have (here: a new dispatcher)."""
     second = jit(twice)
     assert second(3) == 6
     return sum(second.stats.cache_hits.values())
@@ -47,9 +45,7 @@ def files(folder, ending):
 
 
 def test_kept_and_found(folder):
-    assert hits() == 0
-    assert hits() == 1
-    assert len(files(folder, "nbi")) == 1
+    assert hits() == 0 and hits() == 1 and len(files(folder, "nbi")) == 1
 
 
 @pytest.fixture
@@ -96,11 +92,7 @@ def test_damaged(folder, ending, content):
     middle = len(file_bytes) // 2
     one_byte = file_bytes[:middle] + bytes([file_bytes[middle] ^ 1]) + file_bytes[middle + 1 :]
     path.write_bytes({"half": file_bytes[:middle], "one byte": one_byte}.get(content, content))
-    assert hits() == 0
-    assert hits() == 1
-
-
-# folders
+    assert hits() == 0 and hits() == 1
 
 
 def moved_user(folder, to):
@@ -112,7 +104,6 @@ def moved_user(folder, to):
 
 @pytest.fixture
 def user(folder, monkeypatch):
-    """The user's folder, beside which there is room for others."""
     write_code_to(folder / "user", monkeypatch)
     return folder / "user"
 
@@ -122,9 +113,7 @@ def test_code_of_an_archive_is_read_and_not_written(user, monkeypatch):
     moved_user(user, archive)
     monkeypatch.setattr(_code_cache, "ARCHIVE", archive)
     before = sorted(archive.rglob("*"))
-    assert hits() == 1
-    assert not user.exists()
-    assert sorted(archive.rglob("*")) == before
+    assert hits() == 1 and not user.exists() and sorted(archive.rglob("*")) == before
 
 
 def no_folder(monkeypatch, blocked):

@@ -1,5 +1,6 @@
-"""Groups of arrays as one pointer: compiled code reads and writes what NumPy does."""
+"""Groups of arrays as one pointer: compiled code reads and writes what NumPy does, within bounds."""
 
+import os
 from typing import Any, NamedTuple
 
 import numba
@@ -33,8 +34,6 @@ class Outer(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """A generator alone."""
-
     rng: Any
 
 
@@ -87,10 +86,8 @@ def test_writing():
     o, other = outer(), outer()
     write(pack(o), 2)
     write.py_func(other, 2)
-    assert np.array_equal(o.table, other.table)
-    assert np.array_equal(o.inner.numbers, other.inner.numbers)
-    assert np.array_equal(o.inner.records, other.inner.records)
-    assert np.array_equal(o.cube, other.cube)
+    assert np.array_equal(o.table, other.table) and np.array_equal(o.inner.numbers, other.inner.numbers)
+    assert np.array_equal(o.inner.records, other.inner.records) and np.array_equal(o.cube, other.cube)
 
 
 def test_a_group_in_a_group_is_shared():
@@ -131,3 +128,19 @@ def test_another_numba_gives_the_same_answer(tmp_path):
     assert faster.stdout.startswith("True")
     assert plainly.stdout.startswith("False"), plainly.stderr
     assert faster.stdout.split(" ", 1)[1] == plainly.stdout.split(" ", 1)[1]
+
+
+def checked(folder, *words):
+    return run("within_bounds", *words, env=os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(folder)})
+
+
+@pytest.mark.more
+@pytest.mark.planted
+def test_a_place_beyond_the_end_is_seen(tmp_path):
+    assert "IndexError: index is out of bounds" in checked(tmp_path, "beyond").stderr
+
+
+@pytest.mark.more
+def test_within_bounds(tmp_path):
+    process = checked(tmp_path)
+    assert process.stdout == "within bounds\n", process.stderr

@@ -20,8 +20,6 @@ pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is com
 
 
 class Numbers(NamedTuple):
-    """One array."""
-
     x: np.ndarray
 
 
@@ -94,8 +92,7 @@ def test_what_is_missing_is_compiled_as_one():
     others = [jit(third), jit(fourth)]
     compile_together([Member(function, (kind, types.int64)) for function in (one, *others)])
     (a,), (b,), (c,) = (function.overloads.values() for function in (one, *others))
-    assert b.library is c.library is not a.library
-    assert others[0](pack(Numbers(np.arange(4.0))), 2) == 5.0
+    assert b.library is c.library is not a.library and others[0](pack(Numbers(np.arange(4.0))), 2) == 5.0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
@@ -111,7 +108,6 @@ def test_a_process_waits_while_another_one_compiles_the_same():
 
 
 def shipped(folder):
-    """An archive of what is compiled, and an empty cache."""
     compiled()
     (folder / "cache").rename(folder / "archive")
 
@@ -138,18 +134,15 @@ def test_code_that_came_with_the_library(folder):
     shipped(folder)
     functions, compilations = compiled()
     check(functions)
-    assert compilations == []
-    assert list((folder / "cache").rglob("*.nbc")) == []
+    assert compilations == [] and list((folder / "cache").rglob("*.nbc")) == []
 
 
 def test_code_for_another_processor(folder):
-    """Machine code is made anew, and kept."""
     shipped(folder)
     for_another_processor(folder, ("another", "+none"))
     functions, compilations = compiled()
     check(functions)
-    assert compilations == []
-    assert len(list((folder / "cache").rglob("*.nbc"))) == 1
+    assert compilations == [] and len(list((folder / "cache").rglob("*.nbc"))) == 1
     (folder / "archive").rename(folder / "gone")
     assert compiled()[1] == []
 
@@ -169,9 +162,7 @@ def test_an_archive_that_does_not_fit_is_refused(folder, wrong, monkeypatch):
     elif wrong == "damaged":
         next(path.parent.glob("*.nbc")).write_bytes(b"damaged")
     else:
-        path.write_bytes(
-            pickle.dumps(version) + pickle.dumps((stamp, {(("other",), key[1]): index[key] for key in index}))
-        )
+        path.write_bytes(pickle.dumps(version) + pickle.dumps((stamp, {(("other",), k[1]): index[k] for k in index})))
     functions, compilations = compiled()
     check(functions)
     assert compilations == ["first", "second"]

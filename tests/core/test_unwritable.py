@@ -43,12 +43,9 @@ def test_code_of_an_administrator_is_loaded_in_every_process():
 @pytest.mark.parametrize("home", [UNWRITABLE, None])
 def test_without_it_one_warning_says_what_to_do(home):
     report = report_of(**stranger(home))
-    assert sorted(report["compiled"]) == COMPILED
-    assert report["finite"]
+    assert sorted(report["compiled"]) == COMPILED and report["finite"]
     (text,) = report["told"]
-    assert "compiled code is not kept" in text
-    assert "NUMBA_CACHE_DIR" in text
-    assert "pt.warm_up()" in text
+    assert "compiled code is not kept" in text and "NUMBA_CACHE_DIR" in text and "pt.warm_up()" in text
     assert not (ROOT / "~").exists()
 
 
@@ -57,6 +54,5 @@ def test_two_processes_that_start_together_compile_and_keep(tmp_path):
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     with ThreadPoolExecutor(2) as pool:
         for report in pool.map(lambda _: report_of(env=env), range(2)):
-            assert report["told"] == []
-            assert report["finite"]
+            assert report["told"] == [] and report["finite"]
     assert report_of(env=env)["compiled"] == []

@@ -1,4 +1,4 @@
-"""Comparison of models: against refits without a row, enumeration, and exact sums; bad input."""
+"""Comparison of models: against refits, enumeration and exact sums; models without evidence; bad input."""
 
 import warnings
 
@@ -7,6 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from tests.problems.refusals import refuses
 
 N = 24
 RNG = np.random.default_rng(1)
@@ -14,6 +15,11 @@ X = np.column_stack([RNG.integers(0, 5, N), RNG.integers(0, 3, N)]).astype(float
 LABELS = np.where((X[:, 0] > 2) ^ (RNG.random(N) < 0.2), "yes", "no")
 LEAF = pt.DirichletMultinomial(1.0)
 SMALL, LARGE = pt.ChipmanPrior(0.5, 2.0, max_depth=2), pt.ChipmanPrior(0.95, 0.5, max_depth=2)
+RNG_OF_TENTHS = np.random.default_rng(7)
+TENTHS = RNG_OF_TENTHS.random((50, 2)).round(1)
+Y = (TENTHS[:, 0] > 0.5) + 0.3 * RNG_OF_TENTHS.normal(size=50)
+SHALLOW = pt.ChipmanPrior(max_depth=2)
+RUN = {"draws": 150, "tune": 150, "chains": 2, "rng": 1, "progress": False}
 
 
 def model_of(prior=SMALL, y=LABELS, leaf=LEAF, **more):
@@ -88,7 +94,34 @@ def test_bad_input_is_refused():
     ):
         with pytest.raises(error, match=match):
             compared(wrong)
-    with pytest.raises(ValueError, match="max_cells=-1 is out of range"):
-        compared({"a": good}, max_cells=-1)
-    with pytest.raises(ValueError, match=r"columns|features"):
-        compared({"a": good}, X[:, :1])
+    refuses("max_cells=-1 is out of range", lambda: compared({"a": good}, max_cells=-1))
+    refuses(r"columns|features", lambda: compared({"a": good}, X[:, :1]))
+
+
+def compared_with_warnings(models):
+    with pytest.warns(UserWarning, match="has no log evidence") as record:
+        table = pt.compare_models(models, rng=1, progress=False)
+    return table, [str(one.message) for one in record if "has no log evidence" in str(one.message)]
+
+
+def test_a_probability_is_among_the_models_that_have_an_evidence():
+    models = {
+        "one": pt.TreeModel(TENTHS, Y, tree_prior=SHALLOW),
+        "other": pt.TreeModel(TENTHS[:, :1], Y, tree_prior=SHALLOW),
+        "shared": pt.sample(pt.TreeModel(TENTHS, Y, leaf=pt.NormalSharedVariance(), tree_prior=SHALLOW), **RUN),
+    }
+    table, lines = compared_with_warnings(models)
+    evidence = table.log_evidence[["one", "other"]]
+    expected = np.exp(evidence - np.logaddexp(*evidence))
+    assert table.probability[["one", "other"]].to_numpy() == pytest.approx(expected.to_numpy())
+    assert np.isnan(table.log_evidence["shared"]) and np.isnan(table.probability["shared"])
+    assert len(lines) == 1 and "'shared'" in lines[0] and "share a parameter" in lines[0]
+
+
+def test_the_reason_is_that_of_the_model():
+    penalty = pt.TreeModel(TENTHS, Y, tree_prior=pt.LeafPenalty(1.0, max_depth=2))
+    short = pt.TreeModel(TENTHS, Y, tree_prior=SHALLOW)
+    models = {"penalty": pt.sample(penalty, **RUN), "short": pt.sample(short, **RUN, kernel="grow-prune")}
+    table, lines = compared_with_warnings(models)
+    assert table.probability.isna().all() and any("'penalty'" in line and "LeafPenalty" in line for line in lines)
+    assert any("'short'" in line and "did not estimate it" in line for line in lines)

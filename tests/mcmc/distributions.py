@@ -20,7 +20,6 @@ def seed_of(name):
 
 
 def root_feature(tree):
-    """Feature the root splits on, None for a single leaf."""
     return None if tree == LEAF else tree[1]
 
 
@@ -51,12 +50,8 @@ def events(distributions):
 
 
 def check_distribution_of_chains(post, distributions, seed):
-    """Draws of independent chains have the given distributions, {statistic: {value: probability}}.
-
-    The fraction of an event in one chain is one observation; chains are independent, so the error of the mean over
-    chains needs no model of the autocorrelation, and the t test over chains is the comparison corrected for the
-    effective sample size. Bonferroni over the events keeps the false-alarm rate.
-    """
+    """Check distributions, {statistic: {value: probability}}, by t tests over independent chains, with Bonferroni."""
+    # the fraction of an event in a chain is one observation, so that its error needs no model of the autocorrelation
     found = deviations(post, distributions)
     assert found, "nothing to compare"
     limit = stats.t.isf(FALSE_ALARM / (2 * len(found)), df=post.n_chains - 1)
@@ -91,9 +86,7 @@ def deviations(post, distributions):
 
 
 def check_independent_draws(values, distribution, seed):
-    """Independent draws have the given distribution: chi-square over values expected at least ten times, the rest
-    together.
-    """
+    """Check independent draws by chi-square over values expected at least ten times, the rest together."""
     assert set(values) <= set(distribution), f"seed {seed}: drawn values that cannot occur"
     observed, expected = counts_in_bins(values, distribution)
     assert len(expected) > 1, "nothing to compare"

@@ -3,8 +3,8 @@
 import builtins
 from typing import NamedTuple
 
-from pactree_mcmc.testing.spaces import plain_package
-from tests.mcmc.transitions import explore, imbalance, posterior_of
+from pactree_mcmc.testing.spaces import imbalance, plain_package, posterior_of
+from tests.mcmc.transitions import explore
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -43,19 +43,16 @@ def standing_in(right, wrong):
 
 
 def pass_on(right, *args):
-    """Return the result of the right function."""
     return right(*args)
 
 
 def breach(bug):
-    """Imbalance of the bug's step on the space that shows it; grow-prune explores it."""
     model = build_model(plain_package().package, case_problem(bug.case, bug.prior, bug.leaf))
     space = explore(model, bug.step, walker="grow-prune")
     return imbalance(space.transition, posterior_of(model, space.trees))
 
 
 def zero(right, *args):
-    """A term is computed and forgotten."""
     right(*args)
     return 0.0
 
@@ -74,15 +71,6 @@ def one_more(right, *args):
 
 def one_less(right, *args):
     return right(*args) - 1
-
-
-def remember(right, *args):
-    REMEMBERED["value"] = right(*args)
-    return REMEMBERED["value"]
-
-
-def remembered(right, *args):
-    return REMEMBERED["value"]
 
 
 def only_within(module, outer, name, wrong, of=None):

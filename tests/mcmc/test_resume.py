@@ -1,5 +1,9 @@
-"""A chain that stopped goes on as if it had not: every draw, and its state to the last bit."""
+"""A chain that stopped goes on as if it had not, from a posterior or a checkpoint: every draw, to the last bit."""
 
+import os
+import signal
+import subprocess
+import time
 from itertools import product
 
 import numpy as np
@@ -7,12 +11,63 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.loading.load import load_run
 from pactree_mcmc.mcmc.chain import rest as _rest
 from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.mcmc.run import loop as _loop
 from pactree_mcmc.mcmc.run import run_chain as _run_chain
 from pactree_mcmc.mcmc.run.run_chain import draw as make_draws
 from pactree_mcmc.mcmc.run.run_chain import tune
-from tests.problems.runs import EVERY_MOVE, MODELS, X, assert_equal, assert_same, chain_at, done, draw, request_of
+from tests import ROOT
+from tests.problems.refusals import refuses
+from tests.problems.runs import (
+    EVERY_MOVE,
+    LABELS,
+    MODELS,
+    X,
+    assert_equal,
+    assert_same,
+    chain_at,
+    course_of,
+    done,
+    draw,
+    made_in,
+    request_of,
+)
+from tests.programs import command
+
+LADDERS = {"four": 4, "three given": [1.0, 0.6, 0.0]}
+RUNS = list(product(["classes", "numbers", "shared variance", "penalty"], LADDERS))
+PLANTED = {
+    "the number of blocks": ("numbers", None, lambda rest: with_replica(rest, blocks=0)),
+    "the generator": (
+        "numbers",
+        None,
+        lambda rest: rest._replace(generator=_rest.generator_state(np.random.default_rng(8))),
+    ),
+    "the order of rows": ("numbers", None, lambda rest: with_leaves(rest, lambda units: units[::-1].copy())),
+    "the steps since": ("numbers", None, lambda rest: rest._replace(steps=4)),
+    "which pairs exchange": (
+        "numbers",
+        3,
+        lambda rest: rest._replace(rungs=rest.rungs._replace(odd=not rest.rungs.odd)),
+    ),
+    "the ladder": (
+        "numbers",
+        3,
+        lambda rest: rest._replace(rungs=rest.rungs._replace(betas=rest.rungs.betas ** np.array([1.0, 1.1, 1.0]))),
+    ),
+    "the guess of the variance": (
+        "shared variance",
+        None,
+        lambda rest: with_replica(rest, noise=(rest.replicas[0].noise[0], rest.replicas[0].noise[0])),
+    ),
+    "the variance": (
+        "shared variance",
+        None,
+        lambda rest: with_replica(rest, noise=(2.0 * rest.replicas[0].noise[0], rest.replicas[0].noise[1])),
+    ),
+}
 
 
 def resumed(post, draws):
@@ -38,14 +93,9 @@ def test_kernels_that_keep_little(kernel, start):
     assert_same(resumed(draw("numbers", 11, kernel=kernel, start=start, thin=3), 9), whole)
 
 
-LADDERS = {"four": 4, "three given": [1.0, 0.6, 0.0]}
-RUNS = list(product(["classes", "numbers", "shared variance", "penalty"], LADDERS))
-
-
 @pytest.mark.more(everyday=["classes-four"])
 @pytest.mark.parametrize(("name", "ladder"), RUNS)
 def test_ladders(name, ladder):
-    """Levels, exchanges, round trips and the evidence too."""
     betas = LADDERS[ladder]
     whole = draw(name, 20, betas=betas, tune=16)
     half = resumed(draw(name, 5, betas=betas, tune=16), 4)
@@ -63,7 +113,6 @@ def test_generators(bits):
 
 
 def test_trees_as_large_as_they_get():
-    """More nodes than a chain has room for at first."""
     rng = np.random.default_rng(1)
     x = rng.random((400, 1))
     model = pt.TreeModel(x, rng.random(400) < 0.5, tree_prior=pt.ChipmanPrior(0.99, 0.0), leaf=pt.PacBayesLoss(0.0))
@@ -74,9 +123,7 @@ def test_trees_as_large_as_they_get():
 
 
 def chains_apart(name, betas=None, kernel=EVERY_MOVE, draws=12, spoil=lambda rest: rest):
-    """Rests at the end of a chain of many draws, and of one that was restored after four draws, from a rest behind the
-    third one.
-    """
+    """Rests at the end of a chain of many draws, and of one restored after four draws from a rest behind the third."""
     request, out = request_of(MODELS[name], read_kernel(kernel), "prior", betas), []
     for is_restored in (False, True):
         chain, tuned = chain_at(request, 9)
@@ -143,47 +190,10 @@ def with_leaves(rest, arranged):
     return with_replica(rest, state=(order, node, *others))
 
 
-def rows_turned_round(rest):
-    return with_leaves(rest, lambda units: units[::-1].copy())
-
-
-PLANTED = {
-    "the number of blocks": ("numbers", None, lambda rest: with_replica(rest, blocks=0)),
-    "the generator": (
-        "numbers",
-        None,
-        lambda rest: rest._replace(generator=_rest.generator_state(np.random.default_rng(8))),
-    ),
-    "the order of rows": ("numbers", None, rows_turned_round),
-    "the steps since": ("numbers", None, lambda rest: rest._replace(steps=4)),
-    "which pairs exchange": (
-        "numbers",
-        3,
-        lambda rest: rest._replace(rungs=rest.rungs._replace(odd=not rest.rungs.odd)),
-    ),
-    "the ladder": (
-        "numbers",
-        3,
-        lambda rest: rest._replace(rungs=rest.rungs._replace(betas=rest.rungs.betas ** np.array([1.0, 1.1, 1.0]))),
-    ),
-    "the guess of the variance": (
-        "shared variance",
-        None,
-        lambda rest: with_replica(rest, noise=(rest.replicas[0].noise[0], rest.replicas[0].noise[0])),
-    ),
-    "the variance": (
-        "shared variance",
-        None,
-        lambda rest: with_replica(rest, noise=(2.0 * rest.replicas[0].noise[0], rest.replicas[0].noise[1])),
-    ),
-}
-
-
 @pytest.mark.more(everyday=["the steps since"])
 @pytest.mark.planted
 @pytest.mark.parametrize("what", list(PLANTED))
 def test_what_is_forgotten_shows(what):
-    """Each part of a rest is needed: without it the chain is another one."""
     name, betas, spoil = PLANTED[what]
     # steps that scan a cell bring its rows into an order of their own, so that later nothing may be left to be seen
     one, other = chains_apart(name, betas, draws=5 if what == "the order of rows" else 12, spoil=spoil)
@@ -193,28 +203,24 @@ def test_what_is_forgotten_shows(what):
 
 def test_independent_draws_are_refused():
     post = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 1])).sample(10, rng=1)
-    with pytest.raises(ValueError, match="independent draws"):
-        pt.resume(post, 5)
+    refuses("independent draws", lambda: pt.resume(post, 5))
 
 
 @pytest.mark.more(everyday=["-1"])
 @pytest.mark.parametrize("draws", [0, -1, 2.5, True, None])
 def test_draws_out_of_range(draws):
-    with pytest.raises(ValueError, match="draws="):
-        pt.resume(draw(draws=2), draws)
+    refuses("draws=", lambda: pt.resume(draw(draws=2), draws))
 
 
 def test_what_is_no_run():
-    with pytest.raises(TypeError, match="run is a list"):
-        pt.resume([draw(draws=2)], 5)
+    refuses("run is a list", lambda: pt.resume([draw(draws=2)], 5), TypeError)
 
 
 def test_resuming_leaves_the_posterior_as_it_was():
     post = draw(draws=5)
     before, said = post.predict(X), repr(post)
     assert_same(resumed(post, 3), resumed(post, 3))
-    assert np.array_equal(post.predict(X), before)
-    assert repr(post) == said
+    assert np.array_equal(post.predict(X), before) and repr(post) == said
 
 
 def test_the_time_spent_before_counts():
@@ -239,8 +245,7 @@ def test_exchanges_and_round_trips_are_counted_after_tuning():
             been.remove(ladder.replicas[0])
             trips += 1
         been.add(ladder.replicas[-1])
-    assert ladder.n_proposed.tolist() == [30, 30]
-    assert chain.rungs.trips == trips > 3
+    assert ladder.n_proposed.tolist() == [30, 30] and chain.rungs.trips == trips > 3
 
 
 def test_round_trips_go_on():
@@ -258,3 +263,134 @@ def test_warnings_name_the_line_of_the_caller(tmp_path):
         with pytest.warns(pt.ConvergenceWarning) as caught:
             pt.resume(run, 3, progress=False)
         assert {one.filename for one in caught} == {__file__}
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("classes", {}),
+        ("shared variance", {"betas": 2}),
+        ("numbers", {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2}),
+    ],
+)
+def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
+    """From before the first proposal, from after tuning, from among the draws."""
+    path = tmp_path / "run.nc"
+    whole = draw(name, 4, tune=1, checkpoint=path, every=1e-6, **rest)
+    assert_same(pt.load(path), whole)
+    if "rng" not in rest:
+        assert_same(whole, draw(name, 4, tune=1, **rest))
+    assert [made_in(copy) for copy in copies] == [(0, 0), (0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]
+    for copy in copies[:4]:
+        assert_same(pt.resume(copy, progress=False), whole)
+    assert_same(pt.load(copy), whole)
+
+
+@pytest.mark.more
+def test_checkpoint_is_readable_on_the_way(copies, tmp_path):
+    whole = draw("classes", 6, tune=1, checkpoint=tmp_path / "run.nc", every=1e-6)
+    on_the_way = next(copy for copy in copies if min(made_in(copy)) > 2)
+    with pytest.warns(UserWarning, match=r"run on its way: \d+ of 6 draws a chain; pt.resume"):
+        some = pt.load(on_the_way)
+    assert 2 < some.n_draws < 6
+    same = some.log_score == whole.log_score[:, : some.n_draws]
+    assert same.all()
+    refuses("before every chain had a draw", lambda: pt.load(copies[0]))
+    refuses("leave draws out", lambda: pt.resume(on_the_way, 5))
+
+
+@pytest.mark.more
+def test_a_resumed_posterior_writes_checkpoints_too(copies, tmp_path):
+    half, whole = draw("numbers", 5), draw("numbers", 12)
+    again = pt.resume(half, 7, checkpoint=tmp_path / "more.nc", every=1e-6, progress=False)
+    assert_same(again, whole)
+    assert len(copies) > 3
+    assert_same(pt.resume(copies[1], checkpoint=tmp_path / "other.nc", progress=False), whole)
+    assert_same(pt.resume(tmp_path / "other.nc"), whole)
+
+
+@pytest.mark.more
+def test_interrupted_run_goes_on(monkeypatch, tmp_path):
+    """Ctrl-C returns what was drawn; the checkpoint has some of it, and the rest can be drawn."""
+    monkeypatch.setattr(_loop, "BLOCK_SECONDS", -1.0)
+    real, calls = _loop.wait, []
+
+    def wait(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 40:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(_loop, "wait", wait)
+    path = tmp_path / "run.nc"
+    with pytest.warns(UserWarning, match="interrupted"):
+        cut = draw("classes", 40, checkpoint=path, every=1e-6)
+    assert 0 < made_in(path)[0] <= cut.n_draws and cut.n_draws < 40
+    assert_same(pt.resume(path, progress=False), draw("classes", 40))
+
+
+def test_what_is_there_is_not_overwritten(tmp_path):
+    path = tmp_path / "run.nc"
+    path.write_bytes(b"precious")
+    refuses(r"exists already; pt.resume", lambda: draw(draws=2, checkpoint=path))
+    assert path.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("every", [0.0, float("nan"), "1"])
+def test_interval_out_of_range(every, tmp_path):
+    refuses("every=", lambda: draw(draws=2, checkpoint=tmp_path / "run.nc", every=every))
+
+
+@pytest.mark.parametrize("name", ["run.csv", "nowhere/run.nc"])
+def test_unusable_checkpoints(name, tmp_path):
+    with pytest.raises(ValueError, match=r"give a path that ends in .nc|does not exist; create it"):
+        draw(draws=2, checkpoint=tmp_path / name)
+
+
+def test_a_model_no_file_can_hold_is_refused_before_sampling(tmp_path):
+    class Mine(pt.DirichletMultinomial):
+        pass
+
+    model = pt.TreeModel(X, LABELS, leaf=Mine())
+    refuses("is a Mine", lambda: pt.sample(model, 10**9, checkpoint=tmp_path / "run.nc"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_run_is_finished(tmp_path):
+    """SIGKILL in the middle; nothing half-written is left, and the draws are those of an uninterrupted run."""
+    path = tmp_path / "run.nc"
+    child = subprocess.Popen(command("drawn_until_killed", path), cwd=ROOT)
+    try:
+        least = 0
+        while least < 10:
+            assert child.poll() is None, "the child finished before it could be killed"
+            time.sleep(0.1)
+            least = min(made_in(path), default=0) if path.exists() else 0
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    assert child.returncode == -signal.SIGKILL and least < 800
+    again = pt.resume(path, progress=False)
+    assert_same(again, draw("numbers", 800, rng=9))
+    assert_same(pt.load(path), again)
+    assert [name for name in os.listdir(tmp_path) if name != "run.nc"] in ([], [".run.nc.part"])
+
+
+def test_the_model_goes_into_the_file_once_more(tmp_path):
+    """A checkpoint needs nothing but itself: rows, weights and categories are those of the model."""
+    path = tmp_path / "run.nc"
+    draw("fractions of classes", 3, checkpoint=path)
+    assert pt.load(path).model.log_posterior(pt.Tree([-1], [0], [0], [0])) == MODELS[
+        "fractions of classes"
+    ].log_posterior(pt.Tree([-1], [0], [0], [0]))
+
+
+@pytest.mark.more
+def test_the_interval_and_the_time_spent_are_kept(copies, tmp_path):
+    path = tmp_path / "run.nc"
+    draw("classes", 4, tune=1, kernel="grow-prune", checkpoint=path, every=2e-6)
+    n_before = len(copies)
+    _, half, _ = load_run(copies[3])
+    assert pt.resume(copies[3], progress=False).draws.seconds > half.draws.seconds > 0.0 and len(copies) > n_before
+    assert all(course_of(copy).every == 2e-6 for copy in copies[n_before:])

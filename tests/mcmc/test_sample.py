@@ -1,4 +1,4 @@
-"""pt.sample: reproducible whatever runs the chains, startable anywhere, and clear about what it cannot do."""
+"""pt.sample: reproducible whatever runs the chains, startable anywhere, its calls kept, clear refusals."""
 
 import pickle
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -9,18 +9,66 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import Tree
+from pactree_mcmc.files.store import write_parts
+from pactree_mcmc.mcmc import sampling
 from pactree_mcmc.mcmc.chain.tempering import Ladder, read_ladder
 from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, read_kernel
 from tests.problems.models import build_model
+from tests.problems.refusals import refuses
 from tests.problems.spaces import case_problem
 from tests.problems.trees import library_tree, nested_tree
 from tests.reference.enumeration import LEAF
 
 STUMP = Tree([-1], [0.0], [0], [0])
+NEVER = Tree([1, -1, -1], [5.0, 0, 0], [1, 0, 0], [2, 0, 0])
+SWAPPED = Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [0b1100, -1, -1])
+X = np.arange(30.0)[:, None]
+NUMBERED = pt.TreeModel(X, X[:, 0] > 14)
+SHORT = {"tune": 10, "chains": 2, "kernel": "grow-prune", "progress": False}
+SOURCES = {
+    "none": lambda: None,
+    "int": lambda: np.int64(7),
+    "sequence": lambda: np.random.SeedSequence(11).spawn(3)[2],
+    "entropy of several": lambda: np.random.SeedSequence([1, 2], pool_size=5),
+    "generator": lambda: np.random.default_rng(3),
+    "generator that has spawned": lambda: np.random.default_rng(3).spawn(2)[1],
+    "one each": lambda: [5, np.random.SeedSequence(9)],
+    "none each": lambda: [None, None],
+}
+REFUSED_MIXTURES = [
+    ({"grow-prune": -1.0}, "weight of 'grow-prune' is -1.0"),
+    ({"grow-prune": np.nan}, "finite number"),
+    ({"grow-prune": 0.0, "change": 0.0}, "at least one positive"),
+    ({}, "at least one positive"),
+    ({"leap": 1.0}, "'leap' is unknown"),
+    ({"regrow-2": 1.0}, "was removed, since kernels mix as well without it; the moves are grow-prune"),
+]
+REFUSALS = [
+    ({"draws": 0}, ["draws=0", ">= 1"]),
+    ({"draws": 2.0}, ["draws=2.0", "integer"]),
+    ({"draws": True}, ["draws=True", "integer"]),
+    ({"tune": -1}, ["tune=-1", ">= 0"]),
+    ({"chains": 0}, ["chains=0", ">= 1"]),
+    ({"thin": 0}, ["thin=0", ">= 1"]),
+    ({"proposals": 0}, ["proposals=0", ">= 1"]),
+    ({"proposals": 2.5}, ["proposals=2.5", ">= 1"]),
+    ({"kernel": "gibbs"}, ["kernel='gibbs'", "unknown", "blanchard", "grow-prune"]),
+    ({"kernel": None}, ["kernel=None", "unknown"]),
+    ({"rng": -1}, ["rng=-1", ">= 0"]),
+    ({"rng": 1.5}, ["rng=1.5", "integer"]),
+    ({"rng": "one"}, ["rng='one'", "integer"]),
+    ({"rng": [1, 2, 3], "chains": 4}, ["3 entries", "4 chains"]),
+    ({"start": "leaf"}, ["start='leaf'", "unknown", "stump", "prior"]),
+    ({"start": [STUMP], "chains": 4}, ["1 entries", "4 chains"]),
+    ({"start": ["stump"] * 4, "chains": 4}, ["4 entries", "give one Tree"]),
+    ({"start": NEVER}, ["chain 0", "cannot occur", "prior is 0"]),
+    ({"start": [STUMP, NEVER], "chains": 2}, ["chain 1", "cannot occur"]),
+    ({"start": SWAPPED}, ["node 0", "smallest category right", "swap"]),
+    ({"start": Tree([7, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])}, ["feature 7", "3 features"]),
+]
 
 
 def mixed_model(seed=5, n=80):
-    """A nominal feature and two ordered ones."""
     rng = np.random.default_rng(seed)
     X = np.empty((n, 3), dtype=object)
     X[:, 0], X[:, 1], X[:, 2] = rng.choice(list("abcd"), n), rng.integers(0, 9, n), rng.random(n)
@@ -36,7 +84,6 @@ def draw(model=MODEL, draws=15, tune=3, rng=1, **rest):
 
 
 def chain_trees(post, chain):
-    """Draws of one chain as trees."""
     return [post.draws.distinct_tree(int(t)) for t in post.draws.tree_of_draw[chain]]
 
 
@@ -71,7 +118,6 @@ def test_same_draws_whatever_runs_the_chains(kernel):
 
 
 def test_default_is_its_mixture():
-    """Weights count by their fractions; moves without weight do not count."""
     mixture = {name: 4.0 * weight for name, weight in KERNEL_WEIGHTS["local"].items()} | {"swap": 0.0}
     assert_same_draws(draw(), draw(kernel=mixture))
     assert draw(kernel="cgm").draws.moves == ("grow", "prune", "change", "swap")
@@ -86,26 +132,14 @@ def test_a_kernel_of_weight_zero_does_not_set_weights_by_cost():
     assert (with_zero.draws.proposed.sum(axis=(0, 1)) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "words"),
-    [
-        ({"grow-prune": -1.0}, "weight of 'grow-prune' is -1.0"),
-        ({"grow-prune": np.nan}, "finite number"),
-        ({"grow-prune": 0.0, "change": 0.0}, "at least one positive"),
-        ({}, "at least one positive"),
-        ({"leap": 1.0}, "'leap' is unknown"),
-        ({"regrow-2": 1.0}, "was removed, since kernels mix as well without it; the moves are grow-prune"),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "words"), REFUSED_MIXTURES)
 def test_refused_mixtures(kernel, words):
-    with pytest.raises(ValueError, match=words):
-        draw(kernel=kernel)
+    refuses(words, lambda: draw(kernel=kernel))
 
 
 @pytest.mark.parametrize("ladder", [1, 0, [1.0], [0.9, 0.0], [1.0, 0.5, 0.5], [1.0, -0.1], [1.0, np.nan], [[1.0, 0.0]]])
 def test_refused_ladders(ladder):
-    with pytest.raises(ValueError, match="betas"):
-        draw(betas=ladder)
+    refuses("betas", lambda: draw(betas=ladder))
 
 
 def test_levels_exchange_by_the_ratio_of_their_scores():
@@ -120,13 +154,11 @@ def test_levels_exchange_by_the_ratio_of_their_scores():
 
 @pytest.mark.more
 def test_evidence_by_tempering():
-    """Known to the exact engine; the standard error is honest."""
     model = mixed_model(n=40)
     post = draw(model, draws=400, tune=300, betas=6, proposals=20)
     truth = exact.solve(model).log_evidence
     assert abs(post.log_evidence - truth) < 4.5 * post.log_evidence_se < 1.0
-    assert post.draws.tempering.swap_rates.min() > 0.1
-    assert draw(betas=[1.0, 0.3]).log_evidence is None
+    assert post.draws.tempering.swap_rates.min() > 0.1 and draw(betas=[1.0, 0.3]).log_evidence is None
     assert draw().log_evidence is None
 
 
@@ -138,8 +170,7 @@ def test_shared_variance():
     assert post.to_arviz()["posterior"]["noise_variance"].shape == (4, 50)
     for t in range(min(post.draws.n_distinct_trees, 5)):
         assert model.log_score(post.draws.distinct_tree(t)) == pytest.approx(post.draws.log_score_of_tree[t], abs=1e-8)
-    with pytest.raises(ValueError, match="NormalKnownVariance"):
-        exact.solve(model)
+    refuses("NormalKnownVariance", lambda: exact.solve(model))
 
 
 @pytest.mark.parametrize("start", ["stump", "prior"])
@@ -218,7 +249,6 @@ def test_start_at_given_trees():
 
 
 def test_start_at_a_drawn_tree():
-    """Any tree that was drawn can be started from, nominal splits included."""
     post = draw()
     starts = [tree for chain in range(4) for tree in chain_trees(post, chain) if (tree.categories >= 0).any()][-4:]
     assert len(starts) == 4
@@ -242,42 +272,11 @@ def test_start_from_the_prior(case):
     naive.weights = [1e-300] * len(naive.X)
     model = build_model(pt, naive)
     post = draw(model, chains=30, start="prior", draws=1, tune=0)
-    assert post.draws.n_distinct_trees > 3
-    assert np.isfinite(post.draws.log_prior_of_tree).all()
+    assert post.draws.n_distinct_trees > 3 and np.isfinite(post.draws.log_prior_of_tree).all()
 
 
-NEVER = Tree([1, -1, -1], [5.0, 0, 0], [1, 0, 0], [2, 0, 0])
-SWAPPED = Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [0b1100, -1, -1])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"draws": 0}, ["draws=0", ">= 1"]),
-        ({"draws": 2.0}, ["draws=2.0", "integer"]),
-        ({"draws": True}, ["draws=True", "integer"]),
-        ({"tune": -1}, ["tune=-1", ">= 0"]),
-        ({"chains": 0}, ["chains=0", ">= 1"]),
-        ({"thin": 0}, ["thin=0", ">= 1"]),
-        ({"proposals": 0}, ["proposals=0", ">= 1"]),
-        ({"proposals": 2.5}, ["proposals=2.5", ">= 1"]),
-        ({"kernel": "gibbs"}, ["kernel='gibbs'", "unknown", "blanchard", "grow-prune"]),
-        ({"kernel": None}, ["kernel=None", "unknown"]),
-        ({"rng": -1}, ["rng=-1", ">= 0"]),
-        ({"rng": 1.5}, ["rng=1.5", "integer"]),
-        ({"rng": "one"}, ["rng='one'", "integer"]),
-        ({"rng": [1, 2, 3], "chains": 4}, ["3 entries", "4 chains"]),
-        ({"start": "leaf"}, ["start='leaf'", "unknown", "stump", "prior"]),
-        ({"start": [STUMP], "chains": 4}, ["1 entries", "4 chains"]),
-        ({"start": ["stump"] * 4, "chains": 4}, ["4 entries", "give one Tree"]),
-        ({"start": NEVER}, ["chain 0", "cannot occur", "prior is 0"]),
-        ({"start": [STUMP, NEVER], "chains": 2}, ["chain 1", "cannot occur"]),
-        ({"start": SWAPPED}, ["node 0", "smallest category right", "swap"]),
-        ({"start": Tree([7, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])}, ["feature 7", "3 features"]),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), REFUSALS)
 def test_refusals(arguments, words):
-    """Each bad argument has its own error, which says what was given and what may be."""
     model = pt.TreeModel(np.column_stack([np.arange(8) % 4, np.arange(8) > 3, np.arange(8.0)]), [0, 1] * 4, nominal=[0])
     with pytest.raises(ValueError) as caught:
         draw(**{"model": model, "draws": 2, "tune": 0, **arguments})
@@ -285,10 +284,91 @@ def test_refusals(arguments, words):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [({"model": np.zeros((3, 2))}, ["ndarray", "TreeModel"]), ({"start": 3}, ["start", "Tree"])],
+    ("arguments", "words"), [({"model": np.zeros((3, 2))}, ["ndarray", "TreeModel"]), ({"start": 3}, ["start", "Tree"])]
 )
 def test_arguments_of_the_wrong_type(arguments, words):
     with pytest.raises(TypeError) as caught:
         draw(**arguments)
     assert all(word in str(caught.value) for word in words)
+
+
+def drawn(rng, **options):
+    return pt.sample(NUMBERED, 20, rng=rng, **(SHORT | options))
+
+
+def again(post):
+    """What the lines of a posterior draw."""
+    names = {"pt": pt, "np": np, "model": NUMBERED}
+    for call in post.draws.calls:
+        exec(call.line, names)
+    return names["post"]
+
+
+def same(one, other):
+    equal = [np.array_equal(getattr(one, k), getattr(other, k)) for k in ("log_prior", "log_score", "n_leaves")]
+    return all(equal) and np.array_equal(one.draws.tree_of_draw, other.draws.tree_of_draw)
+
+
+@pytest.mark.more(everyday=["none"])
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_line_draws_the_same(source):
+    rng = SOURCES[source]()
+    if isinstance(rng, np.random.Generator):
+        rng.spawn(1)
+        rng.random(5)
+    post = drawn(rng)
+    assert post.draws.calls[0].repeatable and same(again(post), post)
+
+
+@pytest.mark.planted
+def test_a_line_without_the_key_of_its_seed(monkeypatch):
+    monkeypatch.setattr(sampling, "seed_of", lambda rng, sources: sources[0].entropy)
+    with pytest.raises(AssertionError):
+        test_the_line_draws_the_same("sequence")
+
+
+def test_a_line_says_what_was_given_and_no_more():
+    post = drawn(1, kernel={"cgm": 0.5, "grow-prune": 2}, start="stump", betas=[1.0, 0.5])
+    line = "draws=20, tune=10, chains=2, rng=1, kernel={'cgm': 0.5, 'grow-prune': 2}, start='stump', betas=[1.0, 0.5]"
+    assert post.draws.calls[0].line == f"post = pt.sample(model, {line})" and post.draws.calls[0].seed == "1"
+    assert {"pactree-mcmc", "numba", "python"} <= set(post.draws.calls[0].versions)
+
+
+def test_what_a_line_cannot_say():
+    for options in ({"start": pt.Tree([-1], [0], [0], [0])}, {"rng": [np.random.default_rng(1), 2]}):
+        call = drawn(**({"rng": 1} | options)).draws.calls[0]
+        assert not call.repeatable and "<" in call.line
+    other = np.random.Generator(np.random.MT19937(5))
+    assert not drawn(other).draws.calls[0].repeatable
+
+
+@pytest.mark.more
+def test_files_keep_the_calls(tmp_path):
+    post = pt.resume(drawn(3), 10, progress=False)
+    assert post.draws.calls[1].line == "post = pt.resume(post, draws=10)" and same(again(post), post)
+    post.save(tmp_path / "run.nc")
+    loaded = pt.load(tmp_path / "run.nc")
+    assert loaded.draws.calls == post.draws.calls
+    assert pt.resume(tmp_path / "run.nc", 5, progress=False).draws.calls[:2] == post.draws.calls
+    watched = drawn(3, checkpoint=tmp_path / "checked.nc")
+    assert watched.draws.calls == pt.load(tmp_path / "checked.nc").draws.calls == drawn(3).draws.calls
+
+
+def test_a_file_whose_calls_are_none_is_refused(tmp_path):
+    post = drawn(3)
+    draws = post.draws.record()._replace(calls=("pt.sample(model)",))
+    write_parts({"model": NUMBERED.parts_in_file, "draws": draws, "course": None}, tmp_path / "bad.nc")
+    refuses(r"bad\.nc cannot be used: the calls", lambda: pt.load(tmp_path / "bad.nc"))
+
+
+@pytest.mark.more
+def test_the_page_and_arviz_have_seed_and_line(tmp_path):
+    post = drawn(31415)
+    page = post.report(tmp_path / "page.html").read_text()
+    assert "<dt>seed</dt><dd>31415</dd>" in page
+    assert "post = pt.sample(model, draws=20, tune=10, chains=2, rng=31415" in page
+    attrs = post.to_arviz()["posterior"].attrs
+    assert attrs["seed"] == "31415" and attrs["calls"] == post.draws.calls[0].line and "numba" in attrs["versions"]
+    long = drawn([np.random.SeedSequence(list(range(100)))] * 100, chains=100)
+    long.save(tmp_path / "long.nc")
+    assert pt.load(tmp_path / "long.nc").draws.calls == long.draws.calls

@@ -1,7 +1,4 @@
-"""pt.simulate draws trees from the prior, and y from the prior predictive given the tree.
-
-Seeds are fixed by the names of the tests; thresholds keep the chance of a false alarm of the whole file below 1e-4.
-"""
+"""pt.simulate draws trees from the prior, and y from the prior predictive given the tree."""
 
 import zlib
 
@@ -22,6 +19,10 @@ DRAWS = 400
 ROWS = [(0.0, "a"), (1.0, "b"), (2.0, "a"), (2.0, "c"), (3.0, "b")]
 CHIPMAN = {"kind": "chipman", "alpha": 0.8, "beta": 0.5, "max_depth": None}
 LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1, "weights": None}
+NO_MODELS_OF_DATA = [
+    (pt.PacBayesLoss(1.0), {}, "PacBayesLoss is a loss, not a model of y; there is nothing to simulate"),
+    (pt.DirichletMultinomial(), {"sample_weight": [1, 2, 1, 1]}, "sample weights do not define a model of data"),
+]
 
 
 @pytest.fixture
@@ -34,7 +35,6 @@ def problem_of(y, leaf, **more):
 
 
 def simulated(problem, rng, n):
-    """Simulated y of ``n`` draws, (n, rows)."""
     model = build_model(pt, problem, rng)
     return np.array([pt.simulate(model, rng)[1] for _ in range(n)])
 
@@ -52,7 +52,6 @@ def same_leaf(problem, i, j):
 
 
 def check_mean(sample, expected):
-    """The mean of independent ``sample`` lies within its standard errors of ``expected``."""
     z = (np.mean(sample) - expected) / (np.std(sample) / np.sqrt(len(sample)))
     assert abs(z) < Z_LIMIT, f"z = {z:.1f}: mean {np.mean(sample):.4f}, expected {expected:.4f}"
 
@@ -101,8 +100,7 @@ def test_poisson_gamma(exposure, rng):
     leaf = {"kind": "poisson", "shape": 2.0, "rate": 0.5, **({} if exposure is None else {"exposure": exposure})}
     problem = problem_of([0, 1, 2, 3, 4], leaf)
     y, e = simulated(problem, rng, DRAWS), np.ones(5) if exposure is None else exposure
-    assert (y == np.floor(y)).all()
-    assert (y >= 0).all()
+    assert (y == np.floor(y)).all() and (y >= 0).all()
     for row in (0, 3):
         check_mean(y[:, row], 4.0 * e[row])
         check_mean((y[:, row] - 4.0 * e[row]) ** 2, 4.0 * e[row] + 8.0 * e[row] ** 2)
@@ -111,7 +109,6 @@ def test_poisson_gamma(exposure, rng):
 
 
 def key_of(model, tree):
-    """The splits of a tree in preorder; of nominal ones only the categories they part."""
     key = []
     for number, cell, split in model.visit(tree):
         k = int(tree.feature[number])
@@ -156,8 +153,7 @@ def test_a_fixed_split_whose_answer_is_known():
     prior, table = pt.BranchingProcess(0.5, max_depth=None), [["a"], ["b"], ["a"], ["c"]]
     model = pt.TreeModel(table, [0.0, 1.0, 0.5, 2.0], nominal=0, split_prior=pt.FixedTree(design), tree_prior=prior)
     drawn = [pt.simulate(model, seed)[0] for seed in range(30)]
-    assert {tree.n_leaves for tree in drawn} == {1, 2, 3}
-    assert all(model.log_prior(tree) > -np.inf for tree in drawn)
+    assert {tree.n_leaves for tree in drawn} == {1, 2, 3} and all(model.log_prior(tree) > -np.inf for tree in drawn)
 
 
 @pytest.mark.more
@@ -174,13 +170,7 @@ def model_with(leaf, **more):
     return pt.TreeModel([[0.0], [1.0], [2.0], [2.0]], [0, 1, 1, 0], leaf=leaf, **more)
 
 
-@pytest.mark.parametrize(
-    ("leaf", "more", "words"),
-    [
-        (pt.PacBayesLoss(1.0), {}, "PacBayesLoss is a loss, not a model of y; there is nothing to simulate"),
-        (pt.DirichletMultinomial(), {"sample_weight": [1, 2, 1, 1]}, "sample weights do not define a model of data"),
-    ],
-)
+@pytest.mark.parametrize(("leaf", "more", "words"), NO_MODELS_OF_DATA)
 def test_what_is_no_model_of_data_is_refused(leaf, more, words):
     with pytest.raises(ValueError, match=words):
         pt.simulate(model_with(leaf, **more), rng=1)
@@ -198,8 +188,7 @@ def test_the_same_seed_gives_the_same_data():
     (tree, y), (again, y_again) = (pt.simulate(model, rng=3) for _ in range(2))
     assert tree == again
     np.testing.assert_array_equal(y, y_again)
-    assert y.shape == (4,)
-    assert not np.array_equal(y, pt.simulate(model, rng=4)[1])
+    assert y.shape == (4,) and not np.array_equal(y, pt.simulate(model, rng=4)[1])
     np.testing.assert_array_equal(model.target.values, before)
 
 

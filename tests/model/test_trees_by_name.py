@@ -29,6 +29,12 @@ TREE = pt.Tree(
 )
 CART = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, Y)
 QUICK = {"progress": False}
+ONLY_BY_NAME = {
+    "log_prior": lambda: pt.TreeModel(X.rename(columns={"a": "z"}), Y).log_prior(TREE),
+    "FixedTree": lambda: pt.TreeModel(X[["a", "b"]], Y, split_prior=pt.FixedTree(TREE)),
+    "ranges": lambda: pt.certificates.occam_tree_bound(TREE, PERMUTED, Y, ranges=[[-1, 9]] * 3),
+    "DesignCounts": lambda: exact.DesignCounts(pt.FixedTree(TREE)).update(X.rename(columns={"a": "z"}), Y),
+}
 
 
 def model(table, **parts):
@@ -123,14 +129,6 @@ def test_permuted_columns_change_nothing(call):
         np.testing.assert_allclose(answer, expected, rtol=1e-9)
     else:
         assert np.all(np.asarray(answer) == np.asarray(expected))
-
-
-ONLY_BY_NAME = {
-    "log_prior": lambda: pt.TreeModel(X.rename(columns={"a": "z"}), Y).log_prior(TREE),
-    "FixedTree": lambda: pt.TreeModel(X[["a", "b"]], Y, split_prior=pt.FixedTree(TREE)),
-    "ranges": lambda: pt.certificates.occam_tree_bound(TREE, PERMUTED, Y, ranges=[[-1, 9]] * 3),
-    "DesignCounts": lambda: exact.DesignCounts(pt.FixedTree(TREE)).update(X.rename(columns={"a": "z"}), Y),
-}
 
 
 @pytest.mark.parametrize("call", ONLY_BY_NAME.values(), ids=ONLY_BY_NAME.keys())

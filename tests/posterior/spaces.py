@@ -1,29 +1,12 @@
 """Small problems all of whose trees can be listed, and plain functions for the cells and splits of a tree."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.trees.cells import identifying_rows
+from tests.problems.lazy import MadeWhenUsed
 
-
-def table(n=9, seed=0, missing=False):
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.integers(0, 4, n), rng.integers(0, 3, n), rng.integers(0, 3, n)]).astype(float)
-    if missing:
-        X[::3, 1] = np.nan
-    return X, (X[:, 0] + (X[:, 2] == 1) + rng.random(n)) > 2
-
-
-def shallow(depth=2):
-    return pt.ChipmanPrior(0.9, 0.7, max_depth=depth)
-
-
-X, Y = table()
-GAPS, Y_GAPS = table(missing=True)
-FEW = X[:, :2]
 LEVELS = [[-1.0, 0.5, 1.2, 1.5, 5.0], [0.5]]
 BUILDERS = {
     "local, nominal": lambda: pt.TreeModel(X, Y, nominal=[2], tree_prior=shallow()),
@@ -42,27 +25,24 @@ BUILDERS = {
         X, Y, nominal=[2], tree_prior=shallow(), sample_weight=1.0 + (np.arange(len(Y)) == 3)
     ),
 }
+MODELS = MadeWhenUsed(BUILDERS)
 
 
-class Models(Mapping):
-    """Models that are built at first use, so that collecting tests compiles nothing."""
-
-    def __init__(self):
-        self.built = {}
-
-    def __getitem__(self, name):
-        if name not in self.built:
-            self.built[name] = BUILDERS[name]()
-        return self.built[name]
-
-    def __iter__(self):
-        return iter(BUILDERS)
-
-    def __len__(self):
-        return len(BUILDERS)
+def table(n=9, seed=0, missing=False):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 4, n), rng.integers(0, 3, n), rng.integers(0, 3, n)]).astype(float)
+    if missing:
+        X[::3, 1] = np.nan
+    return X, (X[:, 0] + (X[:, 2] == 1) + rng.random(n)) > 2
 
 
-MODELS = Models()
+def shallow(depth=2):
+    return pt.ChipmanPrior(0.9, 0.7, max_depth=depth)
+
+
+X, Y = table()
+GAPS, Y_GAPS = table(missing=True)
+FEW = X[:, :2]
 
 
 def all_trees(model):
@@ -96,7 +76,6 @@ def probabilities_of_cells_and_splits(model, trees, weight):
 
 
 def key_of(model, cell):
-    """Return the key of a cell."""
     key = identifying_rows(model)[1]
     word = np.bitwise_xor.reduce(key[sorted(cell)], axis=0)
     return tuple(word.tolist())
@@ -113,11 +92,9 @@ def probabilities_by_key(model, cells, splits):
 
 
 def independent_draws(truth, chains=4, draws=1000, seed=0):
-    """Return independent draws as chains."""
     post = truth.sample(chains * draws, rng=seed)
     return with_draws(post, post.draws.tree_of_draw.reshape(chains, draws))
 
 
 def with_draws(post, tree_of_draw):
-    """Return a posterior of the same trees with other draws."""
     return pt.SampledPosterior(post.draws.replace(tree_of_draw=tree_of_draw).without_undrawn_trees())

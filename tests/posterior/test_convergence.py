@@ -18,13 +18,20 @@ from tests.problems.runs import course_of_teams
 
 pd = pytest.importorskip("pandas")
 N = 60
-
 DRAW_WHOLE_TREES = "Draw trees with pt.sample(model): its chains propose whole trees, and go on until they agree."
 """Advice on trees that were not drawn by `sample`."""
+STUMP = pt.Tree([-1], [0], [0], [0])
+ADVICE_ON_CALLS = [
+    ({}, "No setting is known with which these chains agree"),
+    ({"work": 1e6}, "Run again without work=: the limit ended"),
+    ({"steps": 2000}, "Run again without steps= and seconds=: the limit"),
+    ({"kernel": "local"}, "Run again without kernel=: then chains"),
+    ({"tune": 100, "thin": 2}, "Run again without tune=, thin=: then chains"),
+    ({"proposals": 10}, "Run again without proposals=: then chains"),
+]
 
 
 def posterior_of_trees(model, trees, tree_of_draw):
-    """Return a posterior of these trees."""
     return pt.posterior_from_trees(model, trees, tree_of_draw)
 
 
@@ -32,7 +39,6 @@ def cut_at(threshold, feature=0):
     return pt.Tree([feature, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
 
 
-STUMP = pt.Tree([-1], [0], [0], [0])
 TREES = [STUMP, cut_at(9.5), cut_at(19.5), cut_at(29.5), cut_at(39.5), cut_at(0.5, feature=1)]
 
 
@@ -48,7 +54,6 @@ def model_of(kind):
 
 
 def failing_lines(post):
-    """Return all lines of the criteria that fail as one text."""
     return "\n  ".join(check_convergence(post))
 
 
@@ -57,12 +62,10 @@ def independent_draws(n_chains=4, draws=1000, n_trees=6, seed=0):
 
 
 def warning_of(post):
-    """Return the text of the warning, or None."""
     return "\n  ".join(short_diagnosis(post)) or None
 
 
 def called(post, **arguments):
-    """Return the posterior as if these arguments of `sample` had made it."""
     post.draws.calls = (call_record(pt.sample, {"rng": 1, **arguments}),)
     return post
 
@@ -75,14 +78,12 @@ def test_one_shifted_chain_is_seen(kind):
     post = posterior_of_trees(model_of(kind), TREES, draws)
     header, *lines = check_convergence(post)
     assert re.fullmatch(r"not converged; predictions: not; probability .* used: not; which tree: not\.", header), header
-    assert lines[0].startswith("log posterior: R-hat ")
-    assert lines[1].startswith("number of leaves: R-hat ")
+    assert lines[0].startswith("log posterior: R-hat ") and lines[1].startswith("number of leaves: R-hat ")
     names = [line.split(":")[0] for line in lines]
     assert names[2] == "depth" and {"root feature 'x0'", "root feature 'x1'"} & set(names[3:5])
     name = "prediction P(y = " if kind == "three classes" else "prediction at row "
     assert all(line.startswith(name) for line in lines[-5:-2])
-    assert "more of" in lines[-2] and lines[-2].endswith("predictions")
-    assert lines[-1:] == [DRAW_WHOLE_TREES]
+    assert "more of" in lines[-2] and lines[-2].endswith("predictions") and lines[-1:] == [DRAW_WHOLE_TREES]
     header_of_warning, worst, advice, read_on = warning_of(post).split("\n  ")
     assert header_of_warning == header
     assert advice == DRAW_WHOLE_TREES and read_on.startswith("All quantities: post.diagnosis.")
@@ -105,8 +106,7 @@ def test_the_diagnosis_has_every_quantity_and_the_worst_first():
     failing = table["fails"].to_numpy()
     assert np.array_equal(failing, np.sort(failing)[::-1])
     times = np.maximum((table["rhat"] - 1.0) / 0.01, 400.0 / table["ess"])[failing]
-    assert times.is_monotonic_decreasing
-    assert len(posterior_of_trees(model, TREES, draws[:, :10]).diagnosis) == 0
+    assert times.is_monotonic_decreasing and len(posterior_of_trees(model, TREES, draws[:, :10]).diagnosis) == 0
 
 
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
@@ -117,9 +117,6 @@ def test_warnings_have_at_most_five_lines(kind, n_chains):
         draws = np.repeat(rng.integers(0, len(TREES), (n_chains, 400 // min(repeats, 40))), repeats, axis=1)
         text = warning_of(posterior_of_trees(model_of(kind), TREES, draws))
         assert text is None or len(text.splitlines()) <= 5
-
-
-# what can be used
 
 
 def test_errors_cover_the_truth():
@@ -140,9 +137,7 @@ def test_predictions_can_be_usable_while_trees_are_not():
     model = pt.TreeModel(np.column_stack([x, x]), np.where(x < 30, "no", "yes"))
     post = posterior_of_trees(model, [cut_at(29.5), cut_at(29.5, 1)], np.repeat([[0], [0], [1], [1]], 500, axis=1))
     (line, *_), saved = short_diagnosis(post), post.draws.caveat
-    assert line == (
-        "not converged; predictions: within 0.001; probability that a feature is used: not; which tree: not."
-    )
+    assert line == "not converged; predictions: within 0.001; probability that a feature is used: not; which tree: not."
     assert saved is None
 
 
@@ -185,9 +180,6 @@ def test_pictures_of_trees_have_the_first_line_above_them():
     plt.close("all")
 
 
-# advice
-
-
 @pytest.mark.planted
 def test_chains_that_stand_still_apart_are_seen():
     post = posterior_of_trees(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
@@ -195,17 +187,7 @@ def test_chains_that_stand_still_apart_are_seen():
     assert "log posterior (inf, " in text and DRAW_WHOLE_TREES in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "advice"),
-    [
-        ({}, "No setting is known with which these chains agree"),
-        ({"work": 1e6}, "Run again without work=: the limit ended"),
-        ({"steps": 2000}, "Run again without steps= and seconds=: the limit"),
-        ({"kernel": "local"}, "Run again without kernel=: then chains"),
-        ({"tune": 100, "thin": 2}, "Run again without tune=, thin=: then chains"),
-        ({"proposals": 10}, "Run again without proposals=: then chains"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "advice"), ADVICE_ON_CALLS)
 def test_advice_names_only_arguments_of_the_call(arguments, advice):
     post = posterior_of_trees(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     assert advice in warning_of(called(post, **arguments))
@@ -307,8 +289,7 @@ def test_a_run_too_short_for_its_problem_is_seen():
 def test_rounding_errors_are_no_difference():
     log_posterior = np.random.default_rng(0).integers(3, size=(4, 500)) - 123.4
     log_posterior *= 1.0 + 1e-15 * np.arange(4.0)[:, None]
-    assert len(np.unique(log_posterior)) > 3
-    assert not convergence.log_posterior_failure(log_posterior)
+    assert len(np.unique(log_posterior)) > 3 and not convergence.log_posterior_failure(log_posterior)
     failure = convergence.log_posterior_failure(log_posterior * (1.0 + 1e-6 * np.arange(4.0))[:, None])
     assert failure.startswith("worst R-hat ") and failure.endswith(" (log posterior)")
 

@@ -1,7 +1,4 @@
-"""All functions of the sampler compiled as one, by the first worker that needs any of them.
-
-A run compiles those of its kernel; a suite has runs of all kernels, which share most of what they call.
-"""
+"""All functions of the sampler compiled as one, by the first worker that needs any of them."""
 
 import numba
 import numpy as np
@@ -20,10 +17,7 @@ done = not HAS_PRIVATE_PARTS
 
 
 def compile_all(with_rare):
-    """Compile them, or find them on disk: the other worker waits.
-
-    If ``with_rare``, those follow that few tests call: alone, each of them takes as long as all of them together.
-    """
+    """Compile the sampler's functions or find them on disk; if ``with_rare``, then those that few tests call."""
     global done
     if done:
         return

@@ -6,7 +6,7 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
-from tests.problems import leaves, split_priors, tree_priors
+from tests.problems import leaves, priors
 from tests.problems.models import build_model
 from tests.problems.tables import random_rows
 from tests.reference.enumeration import (
@@ -19,8 +19,8 @@ from tests.reference.enumeration import (
     root_cell,
 )
 
-OWN_SPLITS = split_priors.OWN_SPLITS
-SPLIT_PRIORS, TREE_PRIORS, LEAVES = split_priors.KINDS, tree_priors.KINDS, leaves.KINDS
+OWN_SPLITS = priors.OWN_SPLITS
+SPLIT_PRIORS, TREE_PRIORS, LEAVES = priors.KINDS, priors.KINDS_OF_TREE_PRIORS, leaves.KINDS
 EVERYDAY = [
     "local-stopped-dirichlet-0",
     "local-stopped-laplace-0",
@@ -49,14 +49,21 @@ EVERYDAY = [
     "fixed-penalty-loss-1",
 ]
 """Everyday cases, by split prior, tree prior, leaf and seed, of tests over all of these."""
+GRAPHS = {
+    "local": ("local", lambda design: not design["trivial"]),
+    "local, trivial": ("local", lambda design: design["trivial"]),
+    "grid": ("grid", lambda design: True),
+    "dyadic": ("dyadic", lambda design: not design["cyclic"]),
+    "cyclic": ("dyadic", lambda design: design["cyclic"]),
+    "fixed": ("fixed", lambda design: True),
+    "own local": ("own local", lambda design: True),
+    "own grid": ("own grid", lambda design: True),
+}
+"""Kinds of graphs of the exact engine: a split prior, and what it must fulfil."""
 
 
 def random_problem(rng, *, split_prior=None, tree_prior=None, leaf=None, max_trees=20_000, gaps=False):
-    """A random Problem with at most ``max_trees`` trees and the TreeModel that says the same.
-
-    The kinds of splits, tree prior and leaf are random where they are not given. Problems of few trees are rare.
-    With ``gaps`` some values are missing.
-    """
+    """A random Problem with at most ``max_trees`` trees, of random kinds if not given, and the TreeModel of it."""
     while True:
         kinds = [
             str(rng.choice(all_kinds)) if kind is None else kind
@@ -106,7 +113,7 @@ def _random_reference(rng, split_prior, tree_prior, leaf, gaps):
         estimation[int(rng.integers(n))] = True
     weights = rng.choice([0.0, 0.5, 1.0, 1.7, 2.0], n).tolist() if rng.random() < 0.4 else None
     weights = [1.0] * n if weights is not None and not any(weights) else weights
-    design = split_priors.random_split_prior(rng, split_prior, X, nominal)
+    design = priors.random_split_prior(rng, split_prior, X, nominal)
     if gaps and split_prior == "local":
         design["trivial"] = False
     return Problem(
@@ -115,28 +122,14 @@ def _random_reference(rng, split_prior, tree_prior, leaf, gaps):
         nominal=nominal,
         weights=weights,
         estimation=estimation,
-        tree_prior=tree_priors.random_tree_prior(rng, tree_prior, design),
+        tree_prior=priors.random_tree_prior(rng, tree_prior, design),
         split_prior=design,
         leaf=leaves.random_leaf(rng, leaf, n),
     )
 
 
-GRAPHS = {
-    "local": ("local", lambda design: not design["trivial"]),
-    "local, trivial": ("local", lambda design: design["trivial"]),
-    "grid": ("grid", lambda design: True),
-    "dyadic": ("dyadic", lambda design: not design["cyclic"]),
-    "cyclic": ("dyadic", lambda design: design["cyclic"]),
-    "fixed": ("fixed", lambda design: True),
-    "own local": ("own local", lambda design: True),
-    "own grid": ("own grid", lambda design: True),
-}
-"""Kinds of graphs of the exact engine: a split prior, and what it must fulfil."""
-
-
 @cache
 def solved(kind, seed, most=600):
-    """A random problem of 12 trees or more: its naive posterior, its model and its exact posterior."""
     split_prior, wanted = GRAPHS[kind]
     rng = np.random.default_rng([list(GRAPHS).index(kind), seed, 20_264])
     while True:

@@ -14,7 +14,6 @@ LARGEST = np.finfo(float).max
 
 
 def size(rng):
-    """1, or a tiny or huge number."""
     return 1.0 if rng.random() < 0.45 else float(rng.choice(SIZES))
 
 

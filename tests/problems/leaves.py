@@ -1,7 +1,4 @@
-"""Leaves: named ones, random ones, and what the library calls them; a new leaf of the library enters here.
-
-A leaf has the form that the naive enumerator takes, ``{"kind": ..., parameter: value, ...}``.
-"""
+"""Leaves: named, random, and of the library; a new one enters here as ``{"kind": ..., parameter: value, ...}``."""
 
 import math
 
@@ -15,7 +12,6 @@ KINDS = ("dirichlet", "laplace", "nig", "known", "poisson", "loss", "own")
 """Kinds in random problems, in the order in which they are drawn."""
 CLASS_KINDS = ("dirichlet", "laplace", "loss")
 """Those of labels."""
-
 DIRICHLET = {"kind": "dirichlet", "alpha": 0.7}
 LAPLACE = {"kind": "laplace", "pseudocount": 1.0}
 LOSS = {"kind": "loss", "lambda1": 0.8, "lambda2": 0.3}
@@ -30,7 +26,6 @@ NAMED = {**LEAVES, "own": OWN}
 
 
 def library_leaf(package, leaf):
-    """The leaf in the classes of ``package`` (compiled or plain)."""
     kind, rest = leaf["kind"], {name: value for name, value in leaf.items() if name != "kind"}
     if kind == "own":
         return own_poisson(**rest, package=package)
@@ -113,5 +108,4 @@ def classes_score(s, n):
 
 
 def own_classes(**more):
-    """`DirichletMultinomial(1.0)`."""
     return pt.CustomLeaf(classes_score, classes=True, **more)

@@ -1,7 +1,5 @@
 """Runs to be stopped and resumed: their models, and equality to the last bit."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 import pactree_mcmc as pt
@@ -14,12 +12,15 @@ from pactree_mcmc.mcmc.run.run import Stop
 from pactree_mcmc.mcmc.run.run_chain import RunChain
 from pactree_mcmc.mcmc.state.records import N_FREE, N_VISITED_ROWS, NONE
 from pactree_mcmc.posterior.draws import Course
+from tests.problems.lazy import MadeWhenUsed
 
 LISTS = ("growable", "prunable", "internal", "free")
+PRIOR = pt.ChipmanPrior(0.95, 1.0)
+MOVES = ("grow-prune", "blanchard", "collapsed", "change", "shift", "swap", "rotate", "reshape")
+EVERY_MOVE = dict.fromkeys((*MOVES, "informed-change"), 1.0)
 
 
 def numbers(seed=3, n=60):
-    """Two ordered features and a nominal one, y and weights with fractions."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, 12, n), rng.integers(0, 5, n), rng.integers(0, 4, n)]).astype(float)
     y = X[:, 0] / 7.0 + 0.5 * (X[:, 2] == 1.0) + 0.3 * rng.standard_normal(n)
@@ -28,7 +29,6 @@ def numbers(seed=3, n=60):
 
 X, Y, WEIGHT = numbers()
 LABELS = np.where(Y > 1.0, "high", "low")
-PRIOR = pt.ChipmanPrior(0.95, 1.0)
 
 
 def regression(leaf=None, **rest):
@@ -37,24 +37,6 @@ def regression(leaf=None, **rest):
 
 def classes(**rest):
     return pt.TreeModel(X, LABELS, nominal=[2], tree_prior=PRIOR, **rest)
-
-
-class Later(Mapping):
-    """Mapping of names to values that are made on first use, so that importing a file of tests computes nothing."""
-
-    def __init__(self, makers):
-        self.makers, self.made = makers, {}
-
-    def __getitem__(self, name):
-        if name not in self.made:
-            self.made[name] = self.makers[name]()
-        return self.made[name]
-
-    def __iter__(self):
-        return iter(self.makers)
-
-    def __len__(self):
-        return len(self.makers)
 
 
 def trivial():
@@ -67,7 +49,7 @@ def fixed():
     return pt.TreeModel(X[:, :2], Y, split_prior=design, tree_prior=pt.BranchingProcess(0.6, max_depth=None))
 
 
-MODELS = Later(
+MODELS = MadeWhenUsed(
     {
         "classes": classes,
         "fractions of classes": lambda: classes(sample_weight=WEIGHT),
@@ -80,8 +62,6 @@ MODELS = Later(
         "penalty": lambda: pt.TreeModel(X, LABELS, tree_prior=pt.LeafPenalty(0.5), leaf=pt.PacBayesLoss(0.7)),
     }
 )
-MOVES = ("grow-prune", "blanchard", "collapsed", "change", "shift", "swap", "rotate", "reshape")
-EVERY_MOVE = dict.fromkeys((*MOVES, "informed-change"), 1.0)
 
 
 def draw(name="numbers", draws=20, **rest):
@@ -90,9 +70,7 @@ def draw(name="numbers", draws=20, **rest):
 
 
 def clean(replica):
-    """The replica without what depends on what was known of cells: what proposals left in free nodes and leaves, and
-    how many rows were visited.
-    """
+    """The replica without what depends on what was known of cells: free nodes and leaves, and rows visited."""
     state = {name: array.copy() for name, array in zip(ARRAYS, replica.state)}
     free = state["node"]["free"][: state["count"][N_FREE]]
     for name in state["node"].dtype.names:
@@ -140,25 +118,18 @@ def drawn(post):
 
 
 def assert_same(one, other):
-    """Two posteriors hold the same draws, and their chains go on alike."""
     assert_equal(drawn(one), drawn(other))
 
 
-# courses and chains of runs
-
-
 def course_of(path):
-    """The course in a file: of a checkpoint, or of a run that has ended."""
     return load_run(path)[2]
 
 
 def made_in(path):
-    """Number of draws of each chain in a checkpoint, empty in the file of a run that has ended."""
     return course_of(path).draws_by_chain
 
 
 def course_of_teams(kernel, teams, steps, evidences=None):
-    """A course of chains in these teams, without their states."""
     kernel = read_kernel(kernel)
     request = Request(None, 1, 0, 1, kernel, ("stump",) * len(teams))
     rests = tuple(Rest({}, team=team) for team in teams)
@@ -166,12 +137,10 @@ def course_of_teams(kernel, teams, steps, evidences=None):
 
 
 def request_of(model, kernel, start="grown", betas=None, draws=1):
-    """What is asked of a single chain that tunes for five steps."""
     return Request(model, draws, 5, 1, kernel, (start,), betas)
 
 
 def chain_at(request, seed, rest=None, steps=0):
-    """A chain at its start or a rest, and what tuning has given it."""
     chain = RunChain.new(0, seed, 0) if rest is None else RunChain(0, rest, steps)
     tuned = Tuned(request.kernel)
     chain.wake(request, tuned)
@@ -179,5 +148,4 @@ def chain_at(request, seed, rest=None, steps=0):
 
 
 def done(work):
-    """The value of a work."""
     return go_on(None, work, Stop(), float("inf"))[2]

@@ -1,8 +1,19 @@
 """Small problems by name: a table, a split prior and a depth limit, to be had with any tree prior and any leaf."""
 
 from tests.problems.leaves import NAMED
-from tests.problems.own_splits import WEIGHED
-from tests.problems.split_priors import CYCLIC, DYADIC, FIXED, GRID, LOCAL, THREE_CUTS, TRIVIAL, TWO_ROWS
+from tests.problems.priors import (
+    CYCLIC,
+    DYADIC,
+    FIXED,
+    GRID,
+    LOCAL,
+    PRIORS,
+    RHO_BY_NODE,
+    THREE_CUTS,
+    TRIVIAL,
+    TWO_ROWS,
+    WEIGHED,
+)
 from tests.problems.tables import (
     BINARY,
     BOX,
@@ -23,7 +34,6 @@ from tests.problems.tables import (
     UNEVEN,
     WIDE,
 )
-from tests.problems.tree_priors import PRIORS, RHO_BY_NODE
 from tests.reference.enumeration import Problem
 
 CASES = {
@@ -47,7 +57,6 @@ CASES = {
     "cyclic": (WIDE, CYCLIC, 3),
 }
 """Data, splits and depth limit of each small space."""
-
 GAPS = {
     "gaps_line": ({"X": [(None,), (0.0,), (2.0,)], "y": [1, 0, 1]}, LOCAL, 3),
     "gaps_local": ({"X": [(None, 0.0), (0.0, 1.0), (2.0, None), (2.0, 0.0)], "y": [0, 1, 1, 0]}, LOCAL, 2),
@@ -63,7 +72,6 @@ GAPS = {
     "gaps_cyclic": ({"X": [(None, 0.0), (0.0, None), (3.0, 1.0)], "y": [0, 1, 1]}, CYCLIC, 2),
 }
 """Spaces over rows with missing values."""
-
 SMALL = {
     "ties": CASES["ties"],
     "three_categories": CASES["three_categories"],
@@ -82,7 +90,6 @@ SMALL = {
     "min_leaf_uneven": (UNEVEN, TWO_ROWS, 3),
 }
 """Spaces so small that most steps can be followed through all their outcomes."""
-
 SPECIAL = {
     "shallow_ties": (ORDERED, LOCAL, 2),
     "box": (BOX, {**LOCAL, "weights": [3.0, 0.5]}, 2),
@@ -102,8 +109,6 @@ SPECIAL = {
     "line_of_four": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, LOCAL, 3),
 }
 """More than two categories in a cell; subtrees that rotations cut and merge; one feature alone."""
-
-
 EDGE = {"X": [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (2.0, 0.0), (4.0, 0.0)], "y": [0, 1, 1, 0, 1]}
 """Below an edge that turns lies a cell with splits of two features."""
 FOUR_ON_A_LINE = {"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}
@@ -123,8 +128,6 @@ OWN_SPLITS = {
     "own_late_line": (FOUR_ON_A_LINE, {**LOCAL, **WEIGHED["late"]}, 3),
 }
 """Spaces in which a function of one's own weighs the splits."""
-
-
 SPACES = CASES | SMALL | SPECIAL | GAPS | OWN_SPLITS
 
 

@@ -6,74 +6,59 @@ import polars as pl
 
 ORDERED = {"X": [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0), (1.0, 1.0), (3.0, 2.0)], "y": [0, 1, 1, 0, 1]}
 """Two ordered features with ties; the third and fourth row are equal, so that a leaf with both cannot be split."""
-
 WIDE = {
     "X": [(0.0, 5.0), (1.0, 3.0), (2.0, 4.0), (3.0, 1.0), (3.0, 2.0), (3.0, 2.0)],
     "y": [0, 0, 1, 1, 1, 0],
     "weights": [1.0, 0.5, 2.0, 1.0, 0.0, 1.5],
 }
 """Two ordered features, weighted rows, equal rows."""
-
 NOMINAL = {
     "X": [("a", 0.0), ("b", 1.0), ("c", 0.0), ("d", 1.0), ("b", 0.0), ("c", 1.0)],
     "y": [0, 1, 2, 1, 0, 2],
     "nominal": {0},
 }
 """Four categories beside a binary feature."""
-
 THREE = {"X": [("a", 0.0), ("b", 1.0), ("c", 2.0), ("a", 2.0), ("c", 2.0)], "y": [0, 1, 1, 0, 0], "nominal": {0}}
 """Three categories, an ordered feature, two equal rows."""
-
 TWO = {"X": [("a", 0.0), ("b", 0.0), ("b", 1.0)], "y": [0, 1, 1], "nominal": {0}}
 """Small enough for trivial splits down to depth 2."""
-
 CROWDED = {
     "X": [("a", 0.0), ("b", 1.0), ("c", 0.0), ("c", 2.0), ("d", 1.0), ("d", 1.0), ("d", 3.0), ("e", 2.0)],
     "y": [0, 1, 1, 0, 1, 0, 1, 1],
     "nominal": {0},
 }
 """Five categories with one to three rows each, and an ordered feature with ties, for leaves of at least two rows."""
-
 LONG = {
     "X": [(0.0, 1.0), (1.0, 1.0), (1.0, 2.0), (2.0, 0.0), (3.0, 2.0), (3.0, 2.0), (4.0, 0.0), (5.0, 1.0)],
     "y": [0, 0, 1, 1, 0, 1, 1, 0],
 }
 """Eight rows of two ordered features with ties."""
-
 UNEVEN = {"X": [(0.0,), (1.0,), (1.0,), (2.0,), (2.0,), (3.0,), (3.0,), (4.0,)], "y": [0, 0, 1, 1, 1, 0, 1, 0]}
 """Single rows at both ends of pairs: of cuts that leave two rows, the first is not the first of all."""
-
 BINARY = {"X": [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0)], "y": [0, 1, 1, 0]}
 """Three binary features."""
-
 LINE = {"X": [(0.0,), (2.0,), (2.0,)], "y": [0, 1, 1]}
 """One ordered feature, two equal rows."""
-
 PAIR = {"X": [("a",), ("b",), ("b",)], "y": [0, 1, 1], "nominal": {0}}
 """Two categories, two equal rows."""
-
 BOX = {"X": [("a", 0.0), ("b", 2.0), ("b", 0.0)], "y": [0, 1, 1], "nominal": {0}}
 """Two categories and two values."""
-
 MIXED = {
     "X": [("a", 0.0), ("b", 1.0), ("c", 0.0), ("c", 1.0), ("a", 1.0), ("b", 2.0)],
     "y": [0, 1, 1, 0, 1, 0],
     "nominal": {0},
 }
 """Three categories with two rows each, for leaves of at least two rows."""
-
 CORNERS = {
     "X": [(0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (1.0, 1.0, 1.0)],
     "y": [0, 1, 1, 0, 1, 0],
 }
 """Six corners of a cube: the same split can stand on both sides of another."""
-
 FIVE_CORNERS = {
     "X": [(0.0, 0.0, 0.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), (1.0, 1.0, 1.0)],
     "y": [0, 1, 1, 0, 1],
 }
 """Five of them, among which one split can part another's cell as a third does."""
-
 PRISM = {
     "X": [(a, 0.0, c) for a in "ab" for c in (0.0, 1.0)] + [("a", 1.0, 0.0), ("b", 1.0, 1.0)],
     "y": [0, 1, 1, 0, 1, 0],

@@ -31,7 +31,6 @@ def library_tree(package, problem, tree, columns=None):
 
 
 def mask_of(columns, feature, labels):
-    """Bits of the categories ``labels`` of a nominal feature of a model's columns."""
     known = columns.categories[feature].tolist()
     return sum(1 << known.index(label) for label in labels)
 

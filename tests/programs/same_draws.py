@@ -15,6 +15,19 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.whole import evidence, rounds
 
+rng = np.random.default_rng(2026)
+N = 110
+FIXED = {"draws": 20, "tune": 20, "chains": 2, "progress": False}
+WHOLE = {"draws": 10, "tune": 36, "chains": 2, "kernel": "whole", "progress": False}
+DEFAULT = {"draws": 15, "steps": 15, "work": 5e6, "progress": False}
+GRID, COARSE = pt.GridCuts(8), pt.LocalCuts(max_cuts=20, min_leaf=5)
+VARIED = {
+    np: "exp log log1p expm1 log2 logaddexp power dot einsum matmul tensordot",
+    np.linalg: "solve inv cholesky slogdet eigh svd lstsq",
+    scipy.special: "expit gammaln loggamma logsumexp ndtri stdtrit xlogy betaincinv gammaincc",
+}
+"""Functions that have variants for kinds of processors, or call BLAS."""
+
 
 def digest(post):
     """Return a digest of the trees drawn and of the order of the draws."""
@@ -32,8 +45,6 @@ def nodes(tree):
     return tree.feature.tolist(), tree.threshold.tolist()
 
 
-rng = np.random.default_rng(2026)
-N = 110
 NUMBERS = np.round(rng.standard_normal((N, 5)), 3)
 NUMBERS[:, 3] = np.round(NUMBERS[:, 0] + 0.1 * NUMBERS[:, 3], 3)
 SMALL = np.column_stack([rng.integers(0, 10, N), rng.integers(0, 6, N), rng.integers(0, 4, N)]).astype(float)
@@ -51,9 +62,6 @@ HOLES = np.where(rng.random((N, 5)) < 0.1, np.nan, NUMBERS)
 SURVIVAL = np.column_stack([TIME, SEEN])
 ESTIMATION = rng.random(N) < 0.6
 SEED = 7
-FIXED = {"draws": 20, "tune": 20, "chains": 2, "progress": False}
-WHOLE = {"draws": 10, "tune": 36, "chains": 2, "kernel": "whole", "progress": False}
-DEFAULT = {"draws": 15, "steps": 15, "work": 5e6, "progress": False}
 
 
 def model(X, y, split_prior=None, leaf=None, tree_prior=None, **more):
@@ -61,7 +69,6 @@ def model(X, y, split_prior=None, leaf=None, tree_prior=None, **more):
 
 
 def sampled(settings, *args, start="dispersed", kernel=None, betas=None, **more):
-    """Return a function that samples a model built of the other arguments."""
     chosen = settings | {"start": start} | ({} if kernel is None else {"kernel": kernel})
     return lambda: digest(pt.sample(model(*args, **more), rng=SEED, betas=betas, **chosen))
 
@@ -79,8 +86,6 @@ def two_and_eight_threads():
 
 
 def simulated(*args, **more):
-    """Return a function that draws a tree and y from the prior of a model."""
-
     def run():
         one = model(*args, **more)
         drawn = [pt.simulate(one, SEED + k) for k in range(3)]
@@ -94,17 +99,14 @@ def exactly_drawn(*args, **more):
 
 
 def progressive(settings):
-    """Return a function that draws from a progressive mixture with the engine in ``settings``."""
     frozen = model(NUMBERS, LABEL, None, pt.FrozenLaplace(), estimation=ESTIMATION)
     return lambda: digest(pt.progressive_mixture(frozen, rng=SEED, **settings))
 
 
 def estimated(kind, X, y):
-    """Return a function that fits an estimator."""
     return lambda: text_digest(nodes(getattr(pt, kind)(random_state=SEED, work=1e6).fit(X, y).posterior_.map_tree()))
 
 
-GRID, COARSE = pt.GridCuts(8), pt.LocalCuts(max_cuts=20, min_leaf=5)
 RUNS = {
     "whole, two classes": sampled(WHOLE, NUMBERS, LABEL),
     "whole, three classes, coarse": sampled(WHOLE, NUMBERS, THREE, COARSE),
@@ -151,13 +153,6 @@ RUNS = {
     "classifier": estimated("BayesianTreeClassifier", NUMBERS, THREE),
     "regressor": estimated("BayesianTreeRegressor", NUMBERS, Y),
 }
-
-VARIED = {
-    np: "exp log log1p expm1 log2 logaddexp power dot einsum matmul tensordot",
-    np.linalg: "solve inv cholesky slogdet eigh svd lstsq",
-    scipy.special: "expit gammaln loggamma logsumexp ndtri stdtrit xlogy betaincinv gammaincc",
-}
-"""Functions that have variants for kinds of processors, or call BLAS."""
 
 
 class OtherDigits:

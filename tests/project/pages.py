@@ -173,17 +173,14 @@ def run_page(page, name, capture):
 
 
 def numbers_of(text):
-    """Return the numbers in a text."""
     return np.array(NUMBER.findall(text), dtype=float)
 
 
 def words_of(text):
-    """Return a text with ``#`` in place of each number, and one blank between words."""
     return " ".join(NUMBER.sub("#", text).split())
 
 
 def numbers_by_line(text):
-    """Return the number of numbers in each line of a text."""
     return [len(NUMBER.findall(line)) for line in text.strip("\n").splitlines()]
 
 
@@ -268,7 +265,6 @@ def written(page, runs):
 
 
 def pictures(page):
-    """Return the names of the pictures that the blocks of a page's text save."""
     return [name for block in read_blocks(page) for name in re.findall(r'savefig\("([\w-]+\.png)"', block.text)]
 
 
@@ -297,7 +293,6 @@ def running(folder):
 
 
 def run_as_printed(page, name, folder, show_all=True):
-    """Run a page's text in a folder, which gets its pictures, and compare what it prints with what it shows."""
     with running(folder) as capture:
         check_page(page, name, capture, show_all)
 

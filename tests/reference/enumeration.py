@@ -1,18 +1,11 @@
-"""Posterior over decision trees by explicit enumeration of every tree.
-
-A tree is a nested tuple: ("leaf",) or ("split", feature, rule, left, right). A rule is a float (x <= rule
-goes left) for an ordered feature, a frozenset of the categories going left for a nominal one. For an ordered feature
-with missing values (None) it is (x, side): they go to the side named, and x is infinite where it parts them from all
-others.
-Meant to be read, for problems of a few rows; nothing here is fast.
-"""
+"""Posterior over decision trees by explicit enumeration of every tree."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import SimpleNamespace
 
-from tests.reference.leaf_scores import predictive, score
+from tests.reference.leaf_scores import predictive, sample, score
 
 LEAF = ("leaf",)
 
@@ -175,10 +168,7 @@ RULES = {"local": local_rules, "grid": grid_rules, "dyadic": dyadic_rules, "fixe
 
 
 def admissible_splits(problem, cell):
-    """List of (feature, rule, R) at a cell; with one split per cell, R = 1 whatever the weights.
-
-    Where the split prior weighs the rules, those of a feature, or of the cell, are as likely as they weigh.
-    """
+    """List of (feature, rule, R) at a cell; with one split per cell R = 1; rules are as likely as they weigh."""
     if cell.depth >= problem.max_depth and not is_joint(problem, cell):
         return []
     design = problem.split_prior
@@ -420,3 +410,29 @@ class Reference:
             for tree, probability in self.posterior()
         ]
         return [math.fsum(column) for column in zip(*outputs)]
+
+
+def stages(problem, order=None):
+    """A Reference for each stage, whose examples not yet seen weigh nothing; rows of S enter in order."""
+    if order is None:
+        order = [i for i in sample(problem, range(len(problem.X)), False) if problem.weights[i] > 0]
+    found = []
+    for n_seen in range(len(order) + 1):
+        hidden = set(order[n_seen:])
+        weights = [0.0 if i in hidden else w for i, w in enumerate(problem.weights)]
+        found.append(Reference(replace(problem, weights=weights)))
+    return found
+
+
+def mean_distribution(distributions):
+    """Mean of dicts of probabilities."""
+    keys = {key for distribution in distributions for key in distribution}
+    return {
+        key: math.fsum(distribution.get(key, 0.0) for distribution in distributions) / len(distributions)
+        for key in keys
+    }
+
+
+def mean_rows(rows):
+    """Mean of lists, entry by entry."""
+    return [math.fsum(column) / len(rows) for column in zip(*rows)]

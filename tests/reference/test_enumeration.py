@@ -12,6 +12,10 @@ NO_SCORE = {"kind": "loss", "lambda1": 0.0, "lambda2": 0.0}
 LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1, "weights": None}
 TRIVIAL = {"kind": "local", "trivial": True, "min_leaf": 1, "weights": None}
 COUNT = {"kind": "penalty", "cost": 0.0, "max_depth": None}
+MIXED = {"X": [(0.0, "a"), (1.0, "b"), (1.0, "c"), (3.0, "a")], "y": [0, 1, 1, 0], "nominal": {1}}
+STOPPED = {"kind": "stopped", "rho": [0.6, 0.3], "max_depth": 2}
+CHIPMAN = {"kind": "chipman", "alpha": 0.95, "beta": 1.0, "max_depth": None}
+GRID = {"kind": "grid", "cuts": [[0.5, 2.0], None], "weights": [1.0, 3.0]}
 
 
 def split(k, rule, left=LEAF, right=LEAF):
@@ -31,8 +35,7 @@ def test_single_leaf():
     """Two rows of each class, no depth allowed: 2! 2! / 5!."""
     prior = {"kind": "stopped", "rho": 0.3, "max_depth": 0}
     reference = Reference(Problem(**line(4), tree_prior=prior, split_prior=LOCAL, leaf=DIRICHLET))
-    assert reference.n_trees == 1
-    assert reference.log_evidence == pytest.approx(math.log(4 / 120))
+    assert reference.n_trees == 1 and reference.log_evidence == pytest.approx(math.log(4 / 120))
     assert reference.best_log_joint == pytest.approx(math.log(4 / 120))
     assert reference.predict((0.0,)) == pytest.approx([0.5, 0.5])
 
@@ -45,8 +48,7 @@ def test_two_rows_one_binary_feature():
     assert math.exp(reference.log_evidence) == pytest.approx(3 / 16)
     assert reference.root() == pytest.approx({None: 2 / 3, (0, 0.5): 1 / 3})
     assert reference.n_leaves() == pytest.approx({1: 2 / 3, 2: 1 / 3})
-    assert reference.depth() == pytest.approx({0: 2 / 3, 1: 1 / 3})
-    assert reference.inclusion() == pytest.approx([1 / 3])
+    assert reference.depth() == pytest.approx({0: 2 / 3, 1: 1 / 3}) and reference.inclusion() == pytest.approx([1 / 3])
     assert reference.predict((0.0,)) == pytest.approx([2 / 3 * 1 / 2 + 1 / 3 * 2 / 3, 2 / 3 / 2 + 1 / 9])
 
 
@@ -58,12 +60,6 @@ def test_number_of_trees_in_one_dimension(n):
         total[m] = 1 + sum(total[i] * total[m - i] for i in range(1, m))
     trees = enumerate_trees(Problem(**line(n), tree_prior=COUNT, split_prior=LOCAL, leaf=NO_SCORE))
     assert len(trees) == len({tree for tree, _, _ in trees}) == total[n] == [1, 2, 5, 15, 51, 188][n - 1]
-
-
-MIXED = {"X": [(0.0, "a"), (1.0, "b"), (1.0, "c"), (3.0, "a")], "y": [0, 1, 1, 0], "nominal": {1}}
-STOPPED = {"kind": "stopped", "rho": [0.6, 0.3], "max_depth": 2}
-CHIPMAN = {"kind": "chipman", "alpha": 0.95, "beta": 1.0, "max_depth": None}
-GRID = {"kind": "grid", "cuts": [[0.5, 2.0], None], "weights": [1.0, 3.0]}
 
 
 @pytest.mark.parametrize("prior", [STOPPED, CHIPMAN])
@@ -78,10 +74,8 @@ def test_routing_of_new_categories():
     data = {"X": X, "y": [0, 0, 0, 1, 1], "nominal": {1}, "tree_prior": {**COUNT, "max_depth": 2}}
     local = Problem(**data, split_prior=LOCAL, leaf=DIRICHLET)
     tree = split(0, 3.0, split(1, frozenset("a")))
-    assert leaf_of(local, tree, (0.0, "a")).rows == [0]
-    assert leaf_of(local, tree, (0.0, "d")).rows == [1, 2, 3]
-    assert leaf_of(local, tree, (0.0, "c")).rows == [1, 2, 3]
-    assert leaf_of(local, tree, (9.0, "z")).rows == [4]
+    assert leaf_of(local, tree, (0.0, "a")).rows == [0] and leaf_of(local, tree, (0.0, "d")).rows == [1, 2, 3]
+    assert leaf_of(local, tree, (0.0, "c")).rows == [1, 2, 3] and leaf_of(local, tree, (9.0, "z")).rows == [4]
     tied = split(0, 0.5, LEAF, split(1, frozenset("b")))
     assert leaf_of(local, tied, (1.0, "z")).rows == [1, 2]
     grid = Problem(**data, split_prior={"kind": "grid", "cuts": [[3.0], None]}, leaf=DIRICHLET)

@@ -13,7 +13,6 @@ WORDS = {"yes": True, "no": False}
 
 
 def table_columns(X):
-    """Columns of an array or a frame by the names that texts use."""
     if isinstance(X, pd.DataFrame):
         return {name: X[name] for name in X.columns}
     return {f"x{k}": pd.Series(column) for k, column in enumerate(np.asarray(X).T)}
@@ -121,6 +120,5 @@ def partition_of_dot(text, X):
 
 
 def same_partition(one, other):
-    """Return True if two numberings of leaves (n,) put the same rows together."""
     pairs = set(zip(one.tolist(), other.tolist(), strict=True))
     return len(pairs) == len(set(one.tolist())) == len(set(other.tolist()))

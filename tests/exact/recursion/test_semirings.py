@@ -1,4 +1,4 @@
-"""Each semiring on each kind of graph equals enumeration on random small problems."""
+"""Each semiring, the hull and paths on each kind of graph equal enumeration on random small problems."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,12 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact.recursion.inside_outside import likely_part
-from exact.sums import log_sums
+from exact.recursion.rows import mean_leaf_values
+from exact.recursion.trees import grow_chosen_trees
+from exact.sums import hull_by_size, log_sums, most_leaves
 from tests.problems.drawn import GRAPHS, solved
-from tests.reference.derivations import derivations, log_sum
+from tests.problems.refusals import refuses
+from tests.reference.context_trees import derivations, log_sum
 from tests.reference.enumeration import LEAF, count_leaves, leaf_of
 from tests.reference.leaf_scores import predictive
 
@@ -16,10 +19,14 @@ SEEDS = range(3)
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
 each_graph = pytest.mark.parametrize("kind", GRAPHS)
 each_seed = pytest.mark.parametrize("seed", SEEDS)
+DESIGNS = {
+    "kd": lambda X: pt.kd_tree(X, 3),
+    "kd of other rows": lambda X: pt.kd_tree(X[:5] * 2.0 - 1.0, 3, coordinate="widest"),
+    "cyclic": lambda X: pt.DyadicCuts(2, cyclic=True),
+}
 
 
 def mean_and_variance(reference, statistic):
-    """Return mean and variance of a statistic by enumeration."""
     values = np.array([statistic(tree) for tree, _ in reference.posterior()], dtype=float)
     weights = np.array([probability for _, probability in reference.posterior()])
     mean = weights @ values
@@ -56,18 +63,15 @@ def check_best_by_size(reference, model, truth):
     assert truth.best_log_joint_by_size(2) == pytest.approx(log_joints[:3], **TOLERANCE)
     for m in best:
         tree = truth.best_tree_of_size(m)
-        assert tree.n_leaves == m
-        assert model.log_posterior(tree) == pytest.approx(best[m], **TOLERANCE)
-    with pytest.raises(ValueError, match=f"n_leaves={max(best) + 1} leaves"):
-        truth.best_tree_of_size(max(best) + 1)
+        assert tree.n_leaves == m and model.log_posterior(tree) == pytest.approx(best[m], **TOLERANCE)
+    refuses(f"n_leaves={max(best) + 1} leaves", lambda: truth.best_tree_of_size(max(best) + 1))
 
 
 def check_best_trees(reference, model, truth):
     for k in (1, 7, reference.n_trees + 5):
         trees, log_joint = truth.best_trees(k)
         expected = sorted(reference.log_joints, reverse=True)[:k]
-        assert len(trees) == len(expected) == len(set(trees))
-        assert log_joint == pytest.approx(expected, **TOLERANCE)
+        assert len(trees) == len(expected) == len(set(trees)) and log_joint == pytest.approx(expected, **TOLERANCE)
         assert [model.log_posterior(tree) for tree in trees[:20]] == pytest.approx(expected[:20], **TOLERANCE)
 
 
@@ -132,7 +136,6 @@ def test_equals_enumeration(answer, kind, seed):
 
 
 def random_terms(graph, rng):
-    """The graph with random terms, some of them -inf."""
     stop = rng.normal(size=graph.n_slots) - np.where(rng.random(graph.n_slots) < 0.1, np.inf, 0.0)
     rule = rng.normal(size=graph.n_edges) - np.where(rng.random(graph.n_edges) < 0.1, np.inf, 0.0)
     stop[0] = 0.0
@@ -193,8 +196,7 @@ def test_the_likely_part_loses_no_more_than_it_may():
         assert part.n_edges < truth.graph.n_edges or loss < 1e-6
         assert slots.sum() == part.n_slots
         mass = np.exp(exact.log_sum(part) - truth.log_inside[0])
-        assert 1.0 - loss - 1e-12 <= mass <= 1.0 + 1e-12
-        assert np.all(log_sums(part) <= truth.log_inside[slots] + 1e-9)
+        assert 1.0 - loss - 1e-12 <= mass <= 1.0 + 1e-12 and np.all(log_sums(part) <= truth.log_inside[slots] + 1e-9)
 
 
 @pytest.mark.more(everyday=["1"])
@@ -228,15 +230,13 @@ def test_best_trees_of_many():
     model = steps(60)
     truth = exact.solve(model)
     trees, log_joint = truth.best_trees(300)
-    assert len(set(trees)) == 300
-    assert np.all(np.diff(log_joint) <= 1e-12)
+    assert len(set(trees)) == 300 and np.all(np.diff(log_joint) <= 1e-12)
     assert log_joint[0] == pytest.approx(truth.map_log_joint)
     assert [model.log_posterior(t) for t in trees[::60]] == pytest.approx(log_joint[::60].tolist())
     # every likely tree drawn is among them
     draws = truth.sample(2000, rng=1)
     likely = np.flatnonzero(draws.draws.log_posterior_of_tree > log_joint[-1] + 1e-9)
-    assert len(likely) > 10
-    assert {draws.draws.distinct_tree(int(t)) for t in likely} <= set(trees)
+    assert len(likely) > 10 and {draws.draws.distinct_tree(int(t)) for t in likely} <= set(trees)
     by_size = truth.best_log_joint_by_size(12)
     for tree, value in zip(trees, log_joint, strict=True):
         assert value <= by_size[tree.n_leaves] + 1e-9
@@ -246,22 +246,115 @@ def test_best_trees_of_many():
 def test_bad_input():
     truth = exact.solve(steps(20))
     graph = truth.graph
-    with pytest.raises(ValueError, match="k=0 is out of range"):
-        truth.best_trees(0)
-    with pytest.raises(ValueError, match="max_leaves=-1"):
-        truth.best_log_joint_by_size(-1)
-    with pytest.raises(ValueError, match="neither"):
-        truth.mean_and_variance()
-    with pytest.raises(ValueError, match=r"of_leaf has shape \(3,\)"):
-        truth.mean_and_variance(np.ones(3))
-    with pytest.raises(ValueError, match="finite"):
-        truth.mean_and_variance(np.full(graph.n_cells, np.nan))
-    with pytest.raises(ValueError, match="columns"):
-        truth.mean_and_variance(np.ones((graph.n_cells, 2)), np.ones((graph.n_edges, 3)))
-    with pytest.raises(ValueError, match=r"log_stop has shape \(2,\)"):
-        graph.with_terms(log_stop=np.zeros(2))
-    with pytest.raises(ValueError, match=r"log_rule holds NaN or \+inf"):
-        graph.with_terms(log_rule=np.inf)
+    refuses("k=0 is out of range", lambda: truth.best_trees(0))
+    refuses("max_leaves=-1", lambda: truth.best_log_joint_by_size(-1))
+    refuses("neither", lambda: truth.mean_and_variance())
+    refuses(r"of_leaf has shape \(3,\)", lambda: truth.mean_and_variance(np.ones(3)))
+    refuses("finite", lambda: truth.mean_and_variance(np.full(graph.n_cells, np.nan)))
+    refuses("columns", lambda: truth.mean_and_variance(np.ones((graph.n_cells, 2)), np.ones((graph.n_edges, 3))))
+    refuses(r"log_stop has shape \(2,\)", lambda: graph.with_terms(log_stop=np.zeros(2)))
+    refuses(r"log_rule holds NaN or \+inf", lambda: graph.with_terms(log_rule=np.inf))
     counts, gain = np.full((graph.n_slots, 1), 1 << 24), np.zeros((graph.n_slots, 1))
-    with pytest.raises(exact.Intractable, match="max_leaves"):
-        exact.best_by_size(graph, 20, counts=counts, gain=gain)
+    refuses("max_leaves", lambda: exact.best_by_size(graph, 20, counts=counts, gain=gain), exact.Intractable)
+
+
+def upper_hull(best):
+    """Corners from the fewest leaves to the largest weight, by trying every line; ``best`` maps leaves to weight."""
+    points = sorted(best.items())
+    vertices = [points[0]]
+    while vertices[-1][1] < max(w for _, w in points):
+        m, weight = vertices[-1]
+        slope = max((w - weight) / (k - m) for k, w in points if k > m)
+        reached = [(k, w) for k, w in points if k > m and (w - weight) / (k - m) >= slope - 1e-12]
+        vertices.append(reached[-1])
+    return vertices
+
+
+def best_by_leaves(graph):
+    best = {}
+    for weight, leaves, _ in derivations(graph):
+        best[len(leaves)] = max(best.get(len(leaves), -np.inf), weight)
+    return best
+
+
+@pytest.mark.more(everyday=["1-local, trivial", "2-grid", "4-cyclic"])
+@each_graph
+@pytest.mark.parametrize("seed", range(6))
+def test_corners_of_all_trees(kind, seed):
+    _, model, truth = solved(kind, seed % 3)
+    graph = random_terms(truth.graph, np.random.default_rng([seed, 5]))
+    best = best_by_leaves(graph)
+    hull = hull_by_size(graph)
+    vertices = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
+    expected = upper_hull(best)
+    assert hull.leaves[vertices].tolist() == [k for k, _ in expected]
+    assert hull.weight[vertices] == pytest.approx([w for _, w in expected], abs=1e-9)
+    trees = grow_chosen_trees(model, graph, hull, np.arange(hull.length[0]))
+    assert ((np.diff(trees.offset) + 1) // 2).tolist() == [k for k, _ in expected]
+    assert trees.log_prior + trees.log_score == pytest.approx([w for _, w in expected], abs=1e-9)
+    assert most_leaves(graph)[0] >= max(best) and most_leaves(truth.graph)[0] == max(best_by_leaves(truth.graph))
+
+
+def _by_flow(truth, X):
+    codes = np.zeros(X.shape, dtype=np.int64)
+    for k, scale in enumerate(truth.model.scales):
+        if truth.model.columns.categories[k] is None:
+            of = scale.encode if hasattr(scale, "encode") else lambda x, s=scale: np.searchsorted(s.cuts, x)
+            codes[:, k] = of(X[:, k])
+    return mean_leaf_values(truth.graph, truth.log_inside, truth._rows._router, X, codes, truth._rows.place_values)
+
+
+def _problem(seed, kind):
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((60, 3)) ** 3, rng.integers(0, 3, 60)
+    limit = int(rng.integers(1, 9))
+    if kind == "kd":
+        design = pt.kd_tree(X[:30] if seed % 2 else rng.random((40, 3)), 5, coordinate="widest")
+    else:
+        design = pt.DyadicCuts(3, cyclic=True)
+    prior = pt.LeafPenalty(0.5, limit, empty_cost=0.0) if seed % 3 == 0 else pt.BranchingProcess(0.6, limit)
+    model = pt.TreeModel(X, y, split_prior=design, tree_prior=prior)
+    return exact.solve(model), rng.random((200, 3)) * 1.2 - 0.1
+
+
+@pytest.mark.more(everyday=["kd-0"])
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["kd", "cyclic"])
+def test_paths_equal_the_flow(kind, seed):
+    truth, new = _problem(seed, kind)
+    predictions = truth.predict_proba(new)
+    assert predictions == pytest.approx(_by_flow(truth, new), rel=1e-12, abs=1e-14)
+    assert predictions.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_unseen_categories_follow_the_larger_branch():
+    tree = pt.Tree([0, 1, -1, -1, -1], [0, 0.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [1, -1, -1, -1, -1])
+    X = np.array([["a", 0.0], ["a", 1.0], ["a", 1.0], ["b", 0.0]], dtype=object)
+    model = pt.TreeModel(X, [0, 1, 1, 0], split_prior=pt.FixedTree(tree), nominal=0)
+    truth = exact.solve(model)
+    new = np.array([["z", 1.0], ["a", 1.0]], dtype=object)
+    predictions = truth.predict_proba(new)
+    assert predictions[0] == pytest.approx(predictions[1])
+    assert predictions == pytest.approx(_by_flow(truth, model.columns.numbers(new)), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_first_missing_values_follow_the_larger_branch(design, kind):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 4, (12, 2)).astype(float)
+        y = rng.normal(size=12) if kind == "numbers" else rng.integers(0, 3, 12)
+        leaf = pt.NormalInverseGamma(0.0, 1.0, 2.0, 1.0) if kind == "numbers" else None
+        how = {"split_prior": DESIGNS[design](X), "tree_prior": pt.BranchingProcess(0.5, 3), "missing": "branch"}
+        truth = exact.solve(pt.TreeModel(X, y, leaf=leaf, **how))
+        new = np.array([[np.nan, np.nan], [np.nan, 0.0], [np.nan, 3.0], [0.0, np.nan], [7.0, np.nan], [1.0, 2.0]])
+        predictions = truth.predict_proba(new) if kind == "classes" else truth.predict(new).reshape(len(new), -1)
+        best = truth.best_trees(truth.n_trees)
+        weight = np.exp(best.log_joint - truth.log_evidence)
+        values = np.array([tree.value[tree.apply(new)] for tree in best.trees]).reshape(len(weight), *predictions.shape)
+        mean = np.einsum("t,tnd->nd", weight, values)
+        assert predictions == pytest.approx(mean, abs=1e-12)
+        std = np.sqrt(np.einsum("t,tnd->nd", weight, (values - mean) ** 2))
+        if kind != "classes":
+            assert truth.predict_std_over_trees(new).reshape(std.shape) == pytest.approx(std, abs=1e-6)

@@ -1,4 +1,4 @@
-"""The PAC-Bayes tree and its baselines: weights, risks and votes equal those of all subtrees, one by one."""
+"""PAC-Bayes trees and context-tree weighting equal all subtrees one by one; Proposition 2 and Corollary 1."""
 
 import math
 
@@ -9,13 +9,24 @@ import exact
 import pactree_mcmc as pt
 from exact import PACBayesTreeClassifier
 from exact.estimators import LOG_GRID
+from tests.problems.refusals import refuses
 from tests.reference import pac_bayes as naive
+from tests.reference.context_trees import log_joint, log_weighted, sources
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 GROW = {"dyadic": naive.dyadic, "kd": naive.kd}
 MOST_SUBTREES = 400
 each_base = pytest.mark.parametrize("base", GROW)
 each_block = pytest.mark.parametrize("block", range(4))
+REFUSED = [
+    (PACBayesTreeClassifier("oblique"), "base='oblique' is unknown; give one of"),
+    (PACBayesTreeClassifier(lambda1=-1.0), r"lambda1=-1\.0 is out of range; give a finite number >= 0"),
+    (PACBayesTreeClassifier(lambda2=math.inf), "lambda2=inf is out of range"),
+    (PACBayesTreeClassifier(max_depth=0), "max_depth=0 is out of range; give an integer >= 1, or None"),
+    (PACBayesTreeClassifier(coordinate="widest"), "give coordinate='cycling', or base='kd'"),
+    (PACBayesTreeClassifier("kd", coordinate="any"), "coordinate='any' is unknown"),
+    (PACBayesTreeClassifier(bounds=[[0.0, 1.0]] * 3), "bounds has 3 rows; X has 1 columns"),
+]
 
 
 def problem(base, seed, n_classes=3):
@@ -45,11 +56,7 @@ def one_hot(y, n_classes=3):
     return lambda node: np.eye(n_classes)[naive.majority(node, y, n_classes)]
 
 
-def is_bare(node):
-    return not node.rows
-
-
-def check_votes(rule, fitted, points, value, abstains=is_bare):
+def check_votes(rule, fitted, points, value, abstains=lambda node: not node.rows):
     expected = [rule.votes(x, value, abstains) for x in points]
     assert fitted.predict_proba(points) == pytest.approx(np.array(expected), **CLOSE)
 
@@ -89,9 +96,7 @@ def check_practice(base, rng, X, y, max_depth, root):
     def spread(a):
         return math.sqrt(max(len(a.rows), a.depth) * a.depth)
 
-    spatial = naive.Rule(
-        root, lambda t: -sum(lambda1 * n_errors(a, y) + lambda2 * spread(a) + 1.0 for a in t if a.rows)
-    )
+    spatial = naive.Rule(root, lambda t: -sum(lambda1 * n_errors(a, y) + lambda2 * spread(a) + 1 for a in t if a.rows))
     fitted.set_params(penalty="spatial").fit(X, y)
     assert fitted.weights_ == pytest.approx(spatial.weights(), **CLOSE)
 
@@ -136,8 +141,7 @@ def check_theory(rng, X, y, max_depth):
     )
     truth = exact.solve(model)
     certificate = truth.certificate()
-    assert truth.cell_probabilities().leaf == pytest.approx(rule.weights(), **CLOSE)
-    assert certificate.n == n
+    assert truth.cell_probabilities().leaf == pytest.approx(rule.weights(), **CLOSE) and certificate.n == n
     assert certificate.risk == pytest.approx(rule.mean(lambda t: sum(wrong[a.number] for a in t)) / n)
     assert certificate.kl == pytest.approx(rule.kl, rel=1e-8, abs=1e-9)
     points = rng.random((10, X.shape[1]))
@@ -198,11 +202,9 @@ def test_search_is_two_fold_cross_validation(base):
         return fine[int(np.argmin(errors[10:]))], errors
 
     lambda1, errors = search(lambda value: error(value, 1.0))
-    assert fitted.lambda1_ == pytest.approx(lambda1)
-    assert fitted.cv_errors_["lambda1"][:, 1].tolist() == errors
+    assert fitted.lambda1_ == pytest.approx(lambda1) and fitted.cv_errors_["lambda1"][:, 1].tolist() == errors
     lambda2, errors = search(lambda value: error(lambda1, value))
-    assert fitted.lambda2_ == pytest.approx(lambda2)
-    assert fitted.cv_errors_["lambda2"][:, 1].tolist() == errors
+    assert fitted.lambda2_ == pytest.approx(lambda2) and fitted.cv_errors_["lambda2"][:, 1].tolist() == errors
     assert np.logspace(-8, 6, 10, base=2) == pytest.approx(LOG_GRID)
     given_lambda1 = PACBayesTreeClassifier(base, random_state=4, lambda1=lambda1).fit(X, y)
     assert given_lambda1.lambda2_ == pytest.approx(lambda2) and list(given_lambda1.cv_errors_) == ["lambda2"]
@@ -222,24 +224,148 @@ def test_oracle_bound_is_the_formula():
     for wrong in ({"lam": 2.0}, {"lam": 0.0}, {"delta": 0.0}, {"delta": 1.0}, {"n": 7}, {"n_classes": 1}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
             exact.oracle_bound(0.03, mass, **{**sizes, **wrong})
-    with pytest.raises(ValueError, match="mass has shape"):
-        exact.oracle_bound(0.03, [0.5, 1.5], **sizes)
-    with pytest.raises(ValueError, match=r"excess=1\.5"):
-        exact.oracle_bound(1.5, mass, **sizes)
-
-
-REFUSED = [
-    (PACBayesTreeClassifier("oblique"), "base='oblique' is unknown; give one of"),
-    (PACBayesTreeClassifier(lambda1=-1.0), r"lambda1=-1\.0 is out of range; give a finite number >= 0"),
-    (PACBayesTreeClassifier(lambda2=math.inf), "lambda2=inf is out of range"),
-    (PACBayesTreeClassifier(max_depth=0), "max_depth=0 is out of range; give an integer >= 1, or None"),
-    (PACBayesTreeClassifier(coordinate="widest"), "give coordinate='cycling', or base='kd'"),
-    (PACBayesTreeClassifier("kd", coordinate="any"), "coordinate='any' is unknown"),
-    (PACBayesTreeClassifier(bounds=[[0.0, 1.0]] * 3), "bounds has 3 rows; X has 1 columns"),
-]
+    refuses("mass has shape", lambda: exact.oracle_bound(0.03, [0.5, 1.5], **sizes))
+    refuses(r"excess=1\.5", lambda: exact.oracle_bound(1.5, mass, **sizes))
 
 
 @pytest.mark.parametrize(("rule", "message"), REFUSED)
 def test_bad_input_is_refused(rule, message):
-    with pytest.raises(ValueError, match=message):
-        rule.fit(np.arange(6.0)[:, None], [0, 1, 2, 0, 1, 2])
+    refuses(message, lambda: rule.fit(np.arange(6.0)[:, None], [0, 1, 2, 0, 1, 2]))
+
+
+def test_terms_of_corollary_one():
+    rate = exact.adaptive_rate(10_000, smoothness=0.5, holder=2.0, n_features=2, n_classes=3, lam=0.5)
+    leaves = max((2 * math.sqrt(2)) ** 2 * rate.radius**-2, 1.0)
+    assert rate.n_leaves == pytest.approx(leaves) and rate.approximation == pytest.approx(4.0 * rate.radius**0.5)
+    assert rate.labels == pytest.approx(2 * math.sqrt(leaves * math.log(6) / 1e4) + leaves / (math.e * 1e4))
+    assert rate.prior == pytest.approx(3 * 28 * leaves / (0.5 * 1e4))
+    least = (2 + math.log(2)) * 28 + math.log(1e4)
+    sharp = math.sqrt(8 * leaves * (1 + leaves * least / 1e4) * math.log(2e4 * 1e4) / 1e4)
+    assert rate.deviation == pytest.approx(sharp)
+    # Cauchy-Schwarz: no smaller than Delta of Theorem 1 for leaves of equal mass
+    m = 50
+    theorem = exact.oracle_bound(
+        0.0, np.full(m, 1 / m), n=10_000, n_nodes=20_000, depth=28, n_features=2, n_classes=3, delta=1e-4
+    ).terms["Delta(T)"]
+    assert theorem <= math.sqrt(8 * m * (1 + m * least / 1e4) * math.log(2e4 * 1e4) / 1e4) + 1e-12
+
+
+@pytest.mark.parametrize(("alpha", "d"), [(1.0, 1), (0.5, 2), (1.0, 3)])
+def test_the_rate(alpha, d):
+    """log(bound) over log(log(n)/n) has the exponent as its slope, for n so large that the constants do not matter."""
+    sizes = [10**30, 10**34]
+    values = [exact.adaptive_rate(n, smoothness=alpha, holder=1.0, n_features=d).value for n in sizes]
+    scale = [math.log(math.log(n) / n) for n in sizes]
+    slope = (math.log(values[1]) - math.log(values[0])) / (scale[1] - scale[0])
+    assert slope == pytest.approx(alpha / (2 * alpha + d), abs=0.01)
+
+
+def excess_by_hand(n=5000, delta=0.05):
+    """Proposition 2 written out for one classifier with excess .02, deviation .1 and P = 1/2."""
+    confidence = (math.log(2 * math.sqrt(n) / delta) + math.sqrt(2 * n * math.log(1 / delta))) / n
+    return 3 / (1 - 0.5) * (0.02 + 0.1 + math.log(2) / n + confidence)
+
+
+def test_proposition_two_by_hand():
+    assert exact.vote_excess_bound([0.02], [0.1], [-math.log(2)], n=5000, n_classes=3).raw == pytest.approx(
+        excess_by_hand()
+    )
+
+
+def test_bad_input():
+    refuses("different lengths", lambda: exact.vote_excess_bound([0.0, 0.1], [0.0], [0.0], n=10, n_classes=2))
+    refuses("excess holds", lambda: exact.vote_excess_bound([2.0], [0.0], [0.0], n=10, n_classes=2))
+    refuses("log_prior holds", lambda: exact.vote_excess_bound([0.0], [0.0], [1.0], n=10, n_classes=2))
+    refuses("packing", lambda: exact.adaptive_rate(100, smoothness=1.0, holder=1.0, n_features=3, dimension=1.0))
+    refuses("smoothness", lambda: exact.adaptive_rate(100, smoothness=2.0, holder=1.0, n_features=3))
+
+
+def random_pairs(rng, n, depth, m):
+    """Contexts and symbols whose last-but-one symbol matters."""
+    contexts = rng.integers(m, size=(n, depth))
+    symbols = np.where(rng.random(n) < 0.7, contexts[:, depth - 1], rng.integers(m, size=n))
+    return contexts, symbols
+
+
+def fed(depth, m, contexts, symbols, **parts):
+    ctw = exact.ContextTreeWeighting(depth, m, **parts)
+    ctw.add(contexts, symbols)
+    return ctw
+
+
+@pytest.mark.parametrize(("depth", "m"), [(1, 2), (2, 2), (3, 2), (2, 3), (1, 5)])
+def test_equals_the_plain_recursion_and_enumeration(depth, m):
+    rng = np.random.default_rng([depth, m])
+    rho, alpha = rng.uniform(0.1, 0.9, depth), 0.7
+    contexts, symbols = random_pairs(rng, 12, depth, m)
+    ctw = fed(depth, m, contexts, symbols, rho=rho, alpha=alpha)
+    pairs = list(zip(contexts.tolist(), symbols.tolist(), strict=True))
+    assert ctw.log_evidence == pytest.approx(log_weighted(pairs, depth, m, alpha, rho), abs=1e-12)
+    by_source = [(log_joint(pairs, s, depth, m, alpha, rho), s) for s in sources(depth, m)]
+    total = math.fsum(math.exp(value) for value, _ in by_source)
+    assert ctw.log_evidence == pytest.approx(math.log(total), abs=1e-12)
+    distribution = np.zeros(depth + 1)
+    for value, source in by_source:
+        distribution[max(map(len, source))] += math.exp(value) / total
+    assert ctw.depth_pmf() == pytest.approx(distribution, abs=1e-12)
+    best = ctw.best_source()
+    assert best.log_probability == pytest.approx(max(by_source)[0] - math.log(total), abs=1e-12)
+    likeliest = [s for value, s in by_source if value > max(by_source)[0] - 1e-9]
+    occurring = [[c for c in s if any(tuple(row[: len(c)]) == c for row in contexts.tolist())] for s in likeliest]
+    assert sorted(best.contexts) in [sorted(s) for s in occurring]
+    assert best.probability.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_any_order_and_the_batch_evidence():
+    sequence = np.random.default_rng(0).integers(0, 2, 5_000)
+    ctw = exact.context_tree_weighting(sequence, 6, 2)
+    rows = np.arange(6, len(sequence))
+    contexts = sequence[rows[:, None] - np.arange(1, 7)]
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(rows))
+        other = fed(6, 2, contexts[order], sequence[rows[order]])
+        assert other.log_evidence == pytest.approx(ctw.log_evidence, rel=0, abs=1e-9)
+    batch = exact.log_sum(ctw.graph()[0])
+    assert batch == pytest.approx(ctw.log_evidence, rel=0, abs=1e-9)
+
+
+@pytest.mark.more(everyday=["2"])
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_equals_the_exact_engine_on_a_context_tree(m):
+    rng = np.random.default_rng(m)
+    sequence = np.where(rng.random(150) < 0.5, np.arange(150) % m, rng.integers(m, size=150))
+    design, (X, y) = pt.context_tree(3, m), pt.contexts(sequence, 3, m)
+    model = pt.TreeModel(
+        X, y, tree_prior=pt.BranchingProcess(0.5, max_depth=None), split_prior=design, leaf=pt.DirichletMultinomial(0.5)
+    )
+    ctw = exact.ContextTreeWeighting(3, m)
+    steps = ctw.update(sequence)
+    truth, online = exact.solve(model), exact.progressive_mixture(model)
+    assert ctw.log_evidence == pytest.approx(truth.log_evidence, rel=0, abs=1e-9)
+    assert np.diff(online.stage_log_evidence[0]) == pytest.approx(steps, abs=1e-9)
+    assert ctw.predict_proba(X[:9]) == pytest.approx(truth.predict_proba(X[:9]), abs=1e-12)
+    assert ctw.best_source().log_probability == pytest.approx(truth.map_log_joint - truth.log_evidence, abs=1e-9)
+    ctw.graph()[0].check()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: exact.ContextTreeWeighting(-1, 2), "depth=-1"),
+        (lambda: exact.ContextTreeWeighting(2, 1), "n_symbols=1"),
+        (lambda: exact.ContextTreeWeighting(2.5, 2), r"depth=2\.5"),
+        (lambda: exact.ContextTreeWeighting(2, 2, alpha=0.0), r"alpha=0\.0"),
+        (lambda: exact.ContextTreeWeighting(2, 2, rho=1.0), r"rho=1\.0"),
+        (lambda: exact.ContextTreeWeighting(2, 2, rho=[0.5]), "rho has shape"),
+        (lambda: exact.context_tree_weighting([0, 1], 2, 2), "2 symbols has none with 2 before"),
+        (lambda: exact.context_tree_weighting([0, 1, 2, 0], 2, 2), r"sequence holds 2 at 2; symbols are 0\.\.1"),
+        (lambda: exact.context_tree_weighting([0, -1, 1, 0], 2, 2), "holds -1 at 1"),
+        (lambda: exact.context_tree_weighting("0101", 2, 2), "give integers"),
+        (lambda: exact.context_tree_weighting([0.0, 1.0, 0.5], 2, 2), "dtype float64"),
+        (lambda: exact.ContextTreeWeighting(2, 2).add([[0]], [1]), r"shape \(1, 1\)"),
+        (lambda: exact.ContextTreeWeighting(2, 2).add([[0, 1]], [1, 0]), "1 contexts and 2 symbols"),
+        (lambda: exact.ContextTreeWeighting(2, 2).predict_proba([[0, 2]]), r"holds 2 at \(0, 1\)"),
+    ],
+)
+def test_bad_contexts(call, message):
+    refuses(message, call)

@@ -1,11 +1,17 @@
-"""Prunings equal the best of all prunings, listed one by one; Theorem 18 on random trees and penalties."""
+"""Prunings equal the best of all prunings; trees grown forward those of a plain greedy search."""
+
+import math
 
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+import exact
 import pactree_mcmc as pt
+from exact.systems import bound_minimisers as forward
 from exact.systems.pruning import Prunings, follow_hull, is_concave
+from pactree_mcmc import certificates as pc
+from tests.problems.refusals import refuses
 
 
 def all_prunings(tree, node=0):
@@ -114,8 +120,7 @@ def check_cost(tree, n_leaves, cost, X, y, weight, regression):
     w = np.ones(len(y)) if weight is None else weight
     called = tree.predict(X.astype(np.float32))
     loss = (called - y) ** 2 if regression else called != y
-    assert tree.n_leaves == n_leaves
-    assert np.average(loss, weights=w) == pytest.approx(cost, abs=1e-12)
+    assert tree.n_leaves == n_leaves and np.average(loss, weights=w) == pytest.approx(cost, abs=1e-12)
 
 
 @pytest.mark.parametrize("regression", [False, True])
@@ -159,31 +164,122 @@ def test_of_several_prunings_at_one_price_the_smallest_is_next():
         [0, -1, 0, -1, 0, -1, -1], [0.5, 0, 1.5, 0, 2.5, 0, 0], [1, 0, 3, 0, 5, 0, 0], [2, 0, 4, 0, 6, 0, 0]
     )
     family = Prunings(chain, np.arange(4.0)[:, None], np.arange(4)).family(np.array([1.0, 2.0, 3.0, 5.0]))
-    assert family.n_leaves.tolist() == [4, 3, 1]
-    assert family.threshold == pytest.approx([0.0, 0.125, 0.25])
+    assert family.n_leaves.tolist() == [4, 3, 1] and family.threshold == pytest.approx([0.0, 0.125, 0.25])
 
 
 def test_bad_input():
     X, y = np.arange(8.0)[:, None], np.array([0, 0, 1, 1, 0, 1, 1, 1])
     prunings = Prunings(DecisionTreeClassifier().fit(X, y), X, y)
-    with pytest.raises(ValueError, match=r"the penalty falls from .* give one that increases"):
-        prunings.best(lambda k: -k)
-    with pytest.raises(ValueError, match=r"the penalty falls from 3 for 2 leaves to 1 for 3"):
-        prunings.family([1.0, 3.0, 1.0, 4.0])
-    with pytest.raises(ValueError, match=r"penalty of 2 leaves is not above that of 1"):
-        prunings.family(np.ones_like)
-    with pytest.raises(ValueError, match=r"penalty has shape \(2,\); give values for 1 to 4 leaves"):
-        prunings.best([1.0, 2.0])
-    with pytest.raises(ValueError, match=r"n_leaves=9 is out of range"):
-        prunings.of_size(9)
-    with pytest.raises(ValueError, match=r"alpha=-1 is out of range"):
-        prunings.weakest_link().at(-1)
-    with pytest.raises(ValueError, match="loss='gini' is unknown"):
-        Prunings(pt.Tree([-1], [0], [0], [0]), X, y, loss="gini")
-    with pytest.raises(ValueError, match="sample_weight is 0"):
-        Prunings(pt.Tree([-1], [0], [0], [0]), X, y, sample_weight=np.zeros(8))
-    with pytest.raises(ValueError, match="does not dominate"):
-        prunings.family(np.square, dominated_by=lambda k: k)
+    refuses(r"the penalty falls from .* give one that increases", lambda: prunings.best(lambda k: -k))
+    refuses(r"the penalty falls from 3 for 2 leaves to 1 for 3", lambda: prunings.family([1.0, 3.0, 1.0, 4.0]))
+    refuses(r"penalty of 2 leaves is not above that of 1", lambda: prunings.family(np.ones_like))
+    refuses(r"penalty has shape \(2,\); give values for 1 to 4 leaves", lambda: prunings.best([1.0, 2.0]))
+    refuses(r"n_leaves=9 is out of range", lambda: prunings.of_size(9))
+    refuses(r"alpha=-1 is out of range", lambda: prunings.weakest_link().at(-1))
+    refuses("loss='gini' is unknown", lambda: Prunings(pt.Tree([-1], [0], [0], [0]), X, y, loss="gini"))
+    refuses("sample_weight is 0", lambda: Prunings(pt.Tree([-1], [0], [0], [0]), X, y, sample_weight=np.zeros(8)))
+    refuses("does not dominate", lambda: prunings.family(np.square, dominated_by=lambda k: k))
     design_with_joint_nodes = pt.context_tree(1, 3)
-    with pytest.raises(ValueError, match="joint"):
-        Prunings(design_with_joint_nodes, np.array([[0], [1], [2]]), [0, 1, 1])
+    refuses("joint", lambda: Prunings(design_with_joint_nodes, np.array([[0], [1], [2]]), [0, 1, 1]))
+
+
+def problem(seed, n=40, p=2, noise=0.2):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, p)), 2)
+    y = ((X[:, 0] > 0.4) & (X[:, 1] > 0.3)) ^ (rng.random(n) < noise)
+    return X, y.astype(int)
+
+
+def errors_of(y):
+    return len(y) - np.bincount(y, minlength=2).max()
+
+
+def entropy(y):
+    counts = np.bincount(y, minlength=2)
+    counts = counts[counts > 0]
+    return -float((counts * np.log(counts / len(y))).sum())
+
+
+def plain_path(X, y, criterion, delta=0.05, steps=4):
+    """Bounds of the trees of 1, 2, ... leaves of a greedy search over all splits of all leaves."""
+
+    def bound(m, errors):
+        n, k, p = len(y), 2 * m + 1, X.shape[1]
+        nats = k * math.log(2 * p * (k + 1)) + math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)
+        nats += 2 * math.log(math.pi**2 / 6) + 2 * math.log(m + 1)
+        return pc.binomial_tail_inversion(min(errors, n - m), n - m, math.log(delta) - nats)
+
+    leaves, out = [np.arange(len(y))], [bound(0, errors_of(y))]
+    while len(out) <= steps:
+        candidates = []
+        for rows in leaves:
+            for k in range(X.shape[1]):
+                for v in np.unique(X[rows, k])[:-1]:
+                    goes = X[rows, k] <= v
+                    a, b = rows[goes], rows[~goes]
+                    gain = entropy(y[rows]) - entropy(y[a]) - entropy(y[b])
+                    errors = sum(errors_of(y[r]) for r in leaves if r is not rows) + errors_of(y[a]) + errors_of(y[b])
+                    key = (-gain,) if criterion == "entropy" else (bound(len(leaves), errors), -gain)
+                    if errors_of(y[rows]):
+                        candidates.append((key, len(candidates), rows, a, b, errors))
+        if not candidates:
+            break
+        _, _, rows, a, b, errors = min(candidates, key=lambda f: f[:2])
+        leaves = [r for r in leaves if r is not rows] + [a, b]
+        out.append(bound(len(leaves) - 1, errors))
+    return out
+
+
+@pytest.mark.more(everyday=["1-bound"])
+@pytest.mark.parametrize("criterion", ["entropy", "bound"])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_path_is_that_of_a_plain_search(criterion, seed):
+    X, y = problem(seed)
+    result = exact.forward_tree(X, y, criterion=criterion, patience=100)
+    plain = plain_path(X, y, criterion)
+    assert result.path[: len(plain)] == pytest.approx(plain) and result.tree.n_leaves == 1 + int(np.argmin(result.path))
+    bound = pc.compression_tree_bound(result.tree, X, y)
+    assert bound.raw == result.bound.raw and result.bound.raw <= result.path.min() + 1e-12
+
+
+def failures(samples, delta, **how):
+    rng, failed = np.random.default_rng(2), 0
+    for _ in range(samples):
+        X, y = rng.random((40, 2)), rng.integers(0, 2, 40)
+        failed += exact.forward_tree(X, y, delta=delta, criterion="bound", patience=2, **how).bound.raw < 0.5
+    return failed / samples
+
+
+@pytest.mark.more(everyday=["{}"])
+@pytest.mark.parametrize("how", [{}, {"ranges": [[0, 1]] * 2}, {"thresholds": [np.linspace(0.1, 0.9, 9)] * 2}], ids=str)
+def test_the_bound_covers_labels_that_are_noise(how):
+    assert failures(60, 0.3, **how) <= 0.3
+
+
+@pytest.mark.planted
+def test_a_message_that_costs_nothing_is_caught(monkeypatch):
+    from pactree_mcmc.certificates import compression_bounds as coded_trees
+
+    real = forward.tail_bound
+    for module in (forward, coded_trees):
+        monkeypatch.setattr(module, "tail_bound", lambda name, nats, *rest: real(name, dict.fromkeys(nats, 0.0), *rest))
+    assert failures(20, 0.3) > 0.5
+
+
+X, Y = problem(0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: exact.forward_tree(X, Y, criterion="gini"), "criterion='gini' is unknown"),
+        (lambda: exact.forward_tree(X, Y, patience=-1), "patience=-1 is out of range"),
+        (lambda: exact.forward_tree(X, Y, max_rounds=30), "max_rounds=30 is out of range"),
+        (lambda: exact.forward_tree(X, Y, thresholds="all"), "thresholds='all' is unknown"),
+        (lambda: exact.forward_tree(X, Y, thresholds=[[0.5]] * 2, ranges=[[0, 1]] * 2), "give either thresholds"),
+        (lambda: exact.forward_tree(X, Y[:-1]), "give a table"),
+        (lambda: exact.forward_tree(X, np.arange(len(Y))), "classes and n_classes=2"),
+    ],
+)
+def test_refused(call, message):
+    refuses(message, call)

@@ -5,17 +5,15 @@ import pandas as pd
 
 import pactree_mcmc as pt
 
+LEAF = pt.Tree([-1], [0], [0], [0])
+
 
 def stump(k, threshold):
     return pt.Tree([k, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
 
 
 def twice(first, second):
-    """Feature 0 is split at the first threshold, and feature 1 on the left side of it."""
     return pt.Tree([0, 1, -1, -1, -1], [first, second, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
-
-
-LEAF = pt.Tree([-1], [0], [0], [0])
 
 
 def problem(regression=False, p=2, names=None, classes=("no", "yes")):

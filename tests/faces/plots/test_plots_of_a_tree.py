@@ -1,4 +1,4 @@
-"""Plots of one tree: all of it is drawn, and no text overlaps another."""
+"""Plots of one tree and of shapes: all of it is drawn, and no text overlaps another."""
 
 from dataclasses import replace
 from itertools import product
@@ -13,6 +13,7 @@ from pactree_mcmc.faces.plots import plot_leaves, plot_tree
 from pactree_mcmc.faces.plots.style import COLORS
 from pactree_mcmc.table.columns import Columns
 from tests.faces.plots.posteriors import some, stump, twice
+from tests.problems.refusals import refuses
 
 LONG = (
     "radius",
@@ -24,6 +25,14 @@ LONG = (
 )
 STATUS = np.array(["divorced", "married, living apart", "never married", "unknown", "widowed"])
 TEN = np.array(["class one", *(f"class number {word}" for word in ("two", "three", "4", "5", "6", "7", "8", "9", "X"))])
+RNG = np.random.default_rng(5)
+MODELS = {
+    "two classes": lambda: pt.TreeModel(X, np.where(X[:, 0] > 2, "yes", "no")),
+    "three classes": lambda: pt.TreeModel(X, X[:, 1].astype(int)),
+    "numbers": lambda: pt.TreeModel(X, X[:, 0] + 0.1 * RNG.normal(size=80)),
+    "nominal": lambda: pt.TreeModel(X, X[:, 1] > 0, nominal=[1]),
+    "regression": lambda: pt.TreeModel(X, RNG.normal(size=80), leaf=pt.NormalLinear([0])),
+}
 
 
 def random_tree(n_leaves, n_values, seed=0, names=LONG, classes=None, skew=False):
@@ -67,11 +76,8 @@ def check_legible(ax, smallest=5.0):
     clash = np.triu((overlap_x > 1.0) & (overlap_y > 1.0), 1)
     assert not clash.any(), [(words(ax)[i], words(ax)[j]) for i, j in np.argwhere(clash)]
     page = ax.get_figure().bbox
-    assert left.min() >= 0
-    assert low.min() >= 0
-    assert right.max() <= page.x1
-    assert high.max() <= page.y1
-    assert min(text.get_fontsize() for text in ax.texts) >= smallest
+    assert left.min() >= 0 and low.min() >= 0 and right.max() <= page.x1
+    assert high.max() <= page.y1 and min(text.get_fontsize() for text in ax.texts) >= smallest
 
 
 @pytest.mark.more(everyday=["1-1"])
@@ -106,8 +112,7 @@ def test_a_posterior_is_drawn_by_its_most_probable_tree():
     truth = exact.solve(pt.TreeModel(x[:, None], x > 5))
     probability = np.exp(truth.model.log_posterior(truth.map_tree()) - truth.log_evidence)
     assert plot_tree(truth).get_title() == f"most probable tree, probability {probability:.2g}"
-    with pytest.raises(TypeError, match=r"tree is 'tree', a str; give a Tree, or a posterior"):
-        plot_tree("tree")
+    refuses(r"tree is 'tree', a str; give a Tree, or a posterior", lambda: plot_tree("tree"), TypeError)
 
 
 @pytest.mark.parametrize(("n_values", "max_depth"), [(1, 0), (10, 3)])
@@ -119,8 +124,7 @@ def test_truncated_subtrees_show_their_leaves(max_depth, n_values):
     depth = tree.node_depth
     assert len(counts) == np.sum((tree.feature >= 0) & (depth == max_depth))
     assert sum(counts) + np.sum((tree.feature < 0) & (depth <= max_depth)) == 60
-    with pytest.raises(ValueError, match=r"max_depth=.* is out of range; give an integer >= 0"):
-        plot_tree(tree, max_depth=-1)
+    refuses(r"max_depth=.* is out of range; give an integer >= 0", lambda: plot_tree(tree, max_depth=-1))
 
 
 class TestLeaves:
@@ -148,3 +152,43 @@ class TestLeaves:
         expected = np.array([np.histogram(y[leaf == node], 7, (y.min(), y.max()))[0] for node in (1, 2)])
         np.testing.assert_allclose(np.reshape(bars, (2, 7)) / max(bars), expected / expected.max(), atol=1e-9)
         assert any(text.get_text() == f"longest bar: {expected.max()} rows" for text in ax.texts)
+
+
+X = np.column_stack([RNG.integers(0, 6, 80), RNG.integers(0, 3, 80)]).astype(float)
+
+
+def split_twice(k, threshold, other):
+    return pt.Tree([k, other, -1, -1, -1], [threshold, 0.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_node_has_a_box_and_every_mean_a_strip(name):
+    model = MODELS[name]()
+    trees = [split_twice(0, cut, 0) for cut in (2.5, 3.5)]
+    if name == "nominal":
+        trees = [pt.Tree([1, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [1, -1, -1])]
+    shape = pt.posterior_from_trees(model, trees, [[0] * 5 + [len(trees) - 1] * 5]).shapes().shapes[0]
+    ax = pt.plots.plot_shape(shape)
+    texts = [text.get_text() for text in ax.texts]
+    n_leaves = len(shape.splits) + 1
+    assert sum("rows" in text for text in texts) == n_leaves
+    assert sum("≤" in text or " in {" in text for text in texts) == len(shape.splits)
+    assert len(ax.patches) == len(shape.splits) + n_leaves
+    names = {"three classes": ["0 ", "1 ", "2 "], "regression": []}.get(name, [""])
+    strips = [text for text in texts if text.endswith("]") and "≤" not in text]
+    assert len(strips) == n_leaves * len(names)
+    assert sum(text.startswith("y = ") for text in texts) == n_leaves * (name == "regression")
+    assert all(text.startswith(one) for text, one in zip(strips, names * n_leaves, strict=True))
+    # a bar of the interval lies around the mark of the mean
+    bars, marks = ([line for line in ax.lines if test(line)] for test in (lambda line: line.get_zorder() == 2, is_mark))
+    for bar, mark in zip(bars, marks, strict=True):
+        assert bar.get_xdata()[0] <= mark.get_xdata()[0] <= bar.get_xdata()[1]
+    assert len(bars) == len(strips)
+
+
+def is_mark(line):
+    return line.get_marker() == "|"
+
+
+def test_refused():
+    refuses("shape", lambda: pt.plots.plot_shape("tree"), TypeError)

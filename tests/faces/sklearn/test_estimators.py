@@ -1,4 +1,4 @@
-"""The sampled posterior as scikit-learn estimators."""
+"""The sampled posterior as scikit-learn estimators, and scikit-learn's tools of inspection on them."""
 
 import contextlib
 import warnings
@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.fixes import parse_version
 
 import pactree_mcmc as pt
+from tests.problems.refusals import refuses
 
 SHORT = {"n_estimators": 100, "work": 1e6, "random_state": 0}
 STATED = SHORT | {"prior": "stated"}
-
-
 RUN = {"n_estimators": 20, "work": 1e4}
 LIGHT = {"n_estimators": 8, "work": 1e3, "chains": 2, "prior": "stated", "max_depth": 2}
 ESTIMATORS = {
@@ -39,6 +39,7 @@ LONG = (
     *("fit_check_is_fitted", "fit2d_1feature", "methods_subset_invariance", "fit_score_takes_y", "dict_unchanged"),
 )
 LEFT_TO_SLOW_TESTS = {"classifier": LONG, "regressor": LONG}
+FEW = {"n_estimators": 40, "work": 1e6, "random_state": 0}
 
 
 def keeps_the_contract(name, left_out=()):
@@ -72,7 +73,6 @@ def frame(n=120, seed=0):
 
 @pytest.fixture(scope="module")
 def plain():
-    """The classifier fitted to the frame."""
     return pt.BayesianTreeClassifier(**SHORT).fit(*frame(60))
 
 
@@ -80,16 +80,13 @@ def test_missing_values_are_refused_by_name(plain):
     X, y = frame(60)
     gap = X.copy()
     gap.loc[3, "size"] = np.nan
-    with pytest.raises(ValueError, match=r"column 'size' contains NaN \(first in row 3\)"):
-        pt.BayesianTreeClassifier(**SHORT).fit(gap, y)
+    refuses(r"column 'size' contains NaN \(first in row 3\)", lambda: pt.BayesianTreeClassifier(**SHORT).fit(gap, y))
     gap = X.astype({"colour": object})
     gap.loc[5, "colour"] = None
     with pytest.raises(ValueError, match=r"'colour' has a missing value \(first in row 5\).*category of their own"):
         pt.BayesianTreeClassifier(**SHORT).fit(gap, y)
-    with pytest.raises(ValueError, match="feature names should match"):
-        plain.predict(X.rename(columns={"size": "weight"}))
-    with pytest.raises(ValueError, match="X has 60 rows and y has 59"):
-        pt.BayesianTreeClassifier(**SHORT).fit(X, y[1:])
+    refuses("feature names should match", lambda: plain.predict(X.rename(columns={"size": "weight"})))
+    refuses("X has 60 rows and y has 59", lambda: pt.BayesianTreeClassifier(**SHORT).fit(X, y[1:]))
 
 
 @pytest.mark.parametrize("kind", [pt.BayesianTreeClassifier, pt.BayesianTreeRegressor])
@@ -133,10 +130,8 @@ def test_credible_intervals_are_those_of_the_posterior(plain):
     assert np.array_equal(plain.credible_interval(new, 0.8), plain.posterior_.credible_interval(new, 0.8))
     draws = plain.posterior_.draw_expectations(new, 30, rng=1)
     assert np.array_equal(plain.draw_expectations(new, 30, rng=1), draws)
-    with pytest.raises(ValueError, match="coverage"):
-        plain.credible_interval(new, 1.0)
-    with pytest.raises(ValueError, match="draws"):
-        plain.draw_expectations(new, 0)
+    refuses("coverage", lambda: plain.credible_interval(new, 1.0))
+    refuses("draws", lambda: plain.draw_expectations(new, 0))
 
 
 def test_intervals():
@@ -165,3 +160,56 @@ def test_intervals():
     nominal = pt.BayesianTreeRegressor(**STATED).fit(table, table["size"] + (table["colour"] == "red"))
     assert nominal.predict_interval(table.head(3)).shape == (3, 2)
     assert np.allclose(nominal.predict(table, return_std=True)[0], nominal.predict(table))
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    n = 120
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 70, n),
+            "rooms": rng.integers(1, 4, n).astype(np.int8),
+            "kind": rng.choice(["a", "b", "c"], n),
+            "group": pd.Categorical(rng.choice(["x", "y"], n)),
+            "some": pd.array(rng.integers(0, 30, n), dtype="Int64"),
+            "flag": rng.random(n) < 0.5,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    noise = np.random.default_rng(1).normal(size=len(table))
+    y = table["age"] / 10.0 + 2.0 * (table["kind"] == "a") + 3.0 * (table["rooms"] == 2) + 0.3 * noise
+    return pt.BayesianTreeRegressor(**FEW, nominal=["rooms"]).fit(table, y), y
+
+
+def cast(table):
+    return table.astype({"age": float, "some": float})
+
+
+def check_dependence(fitted, table, name, **more):
+    """The grid's averages are those of predictions with the column set to the value."""
+    actual = partial_dependence(fitted, table, [name], grid_resolution=6, **more)
+    values, average = actual["grid_values"][0], actual["average"][0]
+    by_hand = [fitted.predict(table.assign(**{name: value})).mean() for value in values]
+    assert average == pytest.approx(by_hand)
+    return values, average
+
+
+def test_of_columns_without_order(fitted, table):
+    for name in ("kind", "group", "flag", "rooms"):
+        values, average = check_dependence(fitted[0], table, name, categorical_features=[name])
+        assert set(values) == set(table[name])
+        assert np.ptp(average) > 0.1 or name in ("group", "flag")
+
+
+def test_a_cast_table_predicts_the_same(fitted, table):
+    """Nominal integers are the same categories as floats."""
+    assert np.array_equal(fitted[0].predict(table), fitted[0].predict(table.astype({"rooms": float, "age": float})))
+
+
+def test_permutation_importance(fitted, table):
+    actual = permutation_importance(fitted[0], table, fitted[1], n_repeats=3, random_state=0).importances_mean
+    assert set(np.argsort(-actual)[:3]) == {0, 1, 2} and np.all(np.abs(actual[4:]) < 0.05)

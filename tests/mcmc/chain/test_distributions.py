@@ -1,6 +1,4 @@
-"""Long runs have the distribution they should: the prior without data, the posterior with data; prior draws
-likewise.
-"""
+"""Long runs have the distribution they should: the prior without data, the posterior with data; prior draws too."""
 
 from dataclasses import replace
 from functools import cache
@@ -14,10 +12,9 @@ from pactree_mcmc.model.model import draw_prior
 from tests.mcmc.distributions import STATISTICS, check_distribution_of_chains, check_independent_draws, seed_of
 from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model
+from tests.problems.priors import FIXED, RHO_BY_NODE
 from tests.problems.spaces import case_problem, problem
-from tests.problems.split_priors import FIXED
 from tests.problems.tables import THREE
-from tests.problems.tree_priors import RHO_BY_NODE
 from tests.problems.trees import library_tree, nested_tree
 from tests.reference.enumeration import Reference
 
@@ -28,36 +25,7 @@ PRIOR_BLOCKS = 40
 GUIDED = {"learned": 0.5, "informed-change": 0.5}
 """The moves that draw from a learned density, alone."""
 BY_NODE = {"kind": "conditioned", "rho": RHO_BY_NODE, "max_depth": 3}
-
-
-@pytest.fixture(autouse=True)
-def _short_chains_of_the_penalty(monkeypatch):
-    monkeypatch.setattr(_start, "PRIOR_BLOCKS", PRIOR_BLOCKS)
-
-
-def check_long_run(naive, distributions, kernel, name):
-    seed, kernel = seed_of(f"{kernel} {name}"), GUIDED if kernel == "guided" else kernel
-    run = {"tune": TUNE, "chains": CHAINS, "proposals": PROPOSALS, "progress": False}
-    post = pt.sample(build_model(pt, naive), DRAWS, rng=seed, kernel=kernel, **run)
-    check_distribution_of_chains(post, distributions, seed)
-
-
 LIGHT, UNSCORED = "weights that are lost in every sum", "no row that weighs the trees"
-
-
-@cache
-def problem_of(case, prior, leaf, change):
-    """Return the problem of a case, and its distributions. They are those of the prior if it has no scores."""
-    naive = case_problem(case, prior, leaf)
-    if change == UNSCORED:
-        naive = case_problem(case, prior, leaf, estimation=[True] * len(naive.X))
-    if change == LIGHT:
-        naive.weights = [1e-300] * len(naive.X)
-    reference = Reference(naive)
-    assert change is None or max(abs(score) for _, _, score in reference.entries) < 1e-100
-    return naive, {name: reference.distribution_of(statistic) for name, statistic in STATISTICS.items()}
-
-
 ALL = ("grow-prune", "blanchard", "default", "cgm", "whole", "guided")
 RUNS = {
     ("weighted_rows", "chipman", "dirichlet", LIGHT): ("grow-prune", "blanchard", "default", "whole"),
@@ -75,6 +43,43 @@ RUNS = {
     ("gaps_nominal", "chipman", "nig", None): ("whole", "guided"),
     ("gaps_grid_line", "chipman", "nig", None): ("whole", "guided"),
 }
+PRIORS_TO_DRAW_FROM = [
+    ("ties", "chipman"),
+    ("four_categories", "stopped"),
+    ("three_categories", "conditioned_by_depth"),
+    ("trivial", "stopped_by_depth"),
+    ("min_leaf_2_nominal", "chipman"),
+    ("min_leaf_3_nominal", "conditioned"),
+    ("grid", "stopped_by_depth"),
+    ("dyadic", "conditioned"),
+    ("cyclic", "chipman"),
+    ("fixed", "by node"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _short_chains_of_the_penalty(monkeypatch):
+    monkeypatch.setattr(_start, "PRIOR_BLOCKS", PRIOR_BLOCKS)
+
+
+def check_long_run(naive, distributions, kernel, name):
+    seed, kernel = seed_of(f"{kernel} {name}"), GUIDED if kernel == "guided" else kernel
+    run = {"tune": TUNE, "chains": CHAINS, "proposals": PROPOSALS, "progress": False}
+    post = pt.sample(build_model(pt, naive), DRAWS, rng=seed, kernel=kernel, **run)
+    check_distribution_of_chains(post, distributions, seed)
+
+
+@cache
+def problem_of(case, prior, leaf, change):
+    """Return the problem of a case, and its distributions. They are those of the prior if it has no scores."""
+    naive = case_problem(case, prior, leaf)
+    if change == UNSCORED:
+        naive = case_problem(case, prior, leaf, estimation=[True] * len(naive.X))
+    if change == LIGHT:
+        naive.weights = [1e-300] * len(naive.X)
+    reference = Reference(naive)
+    assert change is None or max(abs(score) for _, _, score in reference.entries) < 1e-100
+    return naive, {name: reference.distribution_of(statistic) for name, statistic in STATISTICS.items()}
 
 
 @pytest.mark.more(
@@ -121,23 +126,8 @@ def prior_distribution(naive):
 
 
 @pytest.mark.more(everyday=["ties-chipman"])
-@pytest.mark.parametrize(
-    ("case", "prior"),
-    [
-        ("ties", "chipman"),
-        ("four_categories", "stopped"),
-        ("three_categories", "conditioned_by_depth"),
-        ("trivial", "stopped_by_depth"),
-        ("min_leaf_2_nominal", "chipman"),
-        ("min_leaf_3_nominal", "conditioned"),
-        ("grid", "stopped_by_depth"),
-        ("dyadic", "conditioned"),
-        ("cyclic", "chipman"),
-        ("fixed", "by node"),
-    ],
-)
+@pytest.mark.parametrize(("case", "prior"), PRIORS_TO_DRAW_FROM)
 def test_draws_from_the_prior(case, prior):
-    """``draw_prior`` draws trees by plain decisions."""
     if case == "fixed":
         naive = problem(THREE, FIXED, BY_NODE, LEAVES["dirichlet"])
     else:

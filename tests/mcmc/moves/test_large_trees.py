@@ -1,21 +1,37 @@
-"""Moves of trees too large to follow all others: the flow to each neighbour is the flow back."""
+"""Moves of large trees: the flow to each neighbour is the flow back; sizes of arrays follow from limits."""
 
+import ast
+import inspect
 from itertools import product
 
 import numpy as np
 import pytest
 
-from pactree_mcmc.testing.spaces import plain_package
-from tests.mcmc.transitions import StateSnapshot, load, new_chain, present_tree, transition_row, tree_key
+from pactree_mcmc.mcmc.edits import replace_subtree
+from pactree_mcmc.mcmc.moves import learned
+from pactree_mcmc.mcmc.state import records as scratch
+from pactree_mcmc.mcmc.sums import split_sums
+from pactree_mcmc.mcmc.whole.density import graph, systematic
+from pactree_mcmc.testing.spaces import StateSnapshot, new_chain, plain_package, tree_key
+from tests.mcmc.transitions import load, present_tree, transition_row
 from tests.problems.leaves import DIRICHLET, KNOWN, NORMAL
 from tests.problems.models import build_model
+from tests.problems.priors import LOCAL, TRIVIAL
 from tests.problems.spaces import problem
-from tests.problems.split_priors import LOCAL, TRIVIAL
 from tests.problems.trees import library_tree
 from tests.reference.enumeration import LEAF, count_leaves
 
 TOLERANCE = 1e-11
 NO_LIMIT = {"kind": "penalty", "cost": 0.2, "max_depth": None}
+CUBE = {"X": [(float(a), float(b), float(c)) for a in (0, 1) for b in (0, 1) for c in (0, 1)], "y": [0, 1, 1, 0] * 2}
+RULES = {
+    "local": LOCAL,
+    "grid": {"kind": "grid", "cuts": [[0.5], [0.5], [0.5]]},
+    "dyadic": {"kind": "dyadic", "levels": 1, "cyclic": False, "bounds": [(0.0, 1.0)] * 3},
+}
+TREES_THAT_GROW = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
+LETTERS = {"X": [(a, b) for a in "abcde" for b in (0.0, 1.0)], "y": [0, 1, 1, 0, 1] * 2, "nominal": {0}}
+LETTER_RULES = {"local": LOCAL, "grid": {"kind": "grid", "cuts": [None, [0.5]]}}
 
 
 def loaded(naive, tree):
@@ -28,9 +44,7 @@ def loaded(naive, tree):
 
 
 def neighbours(model, chain, start, step):
-    """Distribution of the next tree, {key: probability}, and {key: (snapshot, log posterior)} of the trees it leads
-    to.
-    """
+    """Distribution of the next tree, {key: probability}, and {key: (snapshot, log posterior)} of these trees."""
     start_of_tree = {}
 
     def note_tree(key):
@@ -57,7 +71,6 @@ def breaches(model, chain, step, at_most=None):
 
 
 def largest(keys):
-    """Leaves of the largest of some trees."""
     return max(sum(entry == -1 for entry in key) for key in keys)
 
 
@@ -69,19 +82,12 @@ def part(letters, left=LEAF, right=LEAF):
     return ("split", 0, frozenset(letters), left, right)
 
 
-CUBE = {"X": [(float(a), float(b), float(c)) for a in (0, 1) for b in (0, 1) for c in (0, 1)], "y": [0, 1, 1, 0] * 2}
-RULES = {
-    "local": LOCAL,
-    "grid": {"kind": "grid", "cuts": [[0.5], [0.5], [0.5]]},
-    "dyadic": {"kind": "dyadic", "levels": 1, "cyclic": False, "bounds": [(0.0, 1.0)] * 3},
-}
 ORDERED = {
     "two sides kept": split(0, split(1), split(2, split(1))),
     "three leaves cut": split(0, split(1), split(2)),
     "the same below": split(1, split(0, split(2)), split(0, LEAF, split(2))),
     "all leaves": split(2, split(0, split(1), split(1)), split(1, split(0), split(0))),
 }
-TREES_THAT_GROW = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
 
 
 @pytest.mark.more(everyday=["two sides kept-local"])
@@ -94,15 +100,11 @@ def test_rotations_about_three_features(tree, split_prior):
     assert (largest(breach_of_tree) >= count_leaves(ORDERED[tree]) + 2) == (tree in TREES_THAT_GROW)
 
 
-LETTERS = {"X": [(a, b) for a in "abcde" for b in (0.0, 1.0)], "y": [0, 1, 1, 0, 1] * 2, "nominal": {0}}
 NOMINAL = {
     "parts that cross": split(1, part("abc", part("a")), part("ace")),
     "a part within a part": part("abc", split(1, part("ab"), part("a"))),
     "a part and a cut": part("abc", part("a"), split(1)),
 }
-
-
-LETTER_RULES = {"local": LOCAL, "grid": {"kind": "grid", "cuts": [None, [0.5]]}}
 
 
 @pytest.mark.more(everyday=["parts that cross-local"])
@@ -144,5 +146,44 @@ def test_more_categories_than_are_tried_one_by_one(split_prior):
         left = letters if "a" in letters else set(names) - set(letters)
         model, chain = loaded(naive, part(left))
         breach_of_tree = breaches(model, chain, "collapsed", at_most=3)
-        assert bool(breach_of_tree) == is_proposed
-        assert all(breach < TOLERANCE for breach in breach_of_tree.values())
+        assert bool(breach_of_tree) == is_proposed and all(breach < TOLERANCE for breach in breach_of_tree.values())
+
+
+def value_of(module, name, **changed):
+    """A constant of a module, if others had other values."""
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.Assign):
+            targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else node.targets
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            for target, value in zip(targets, values, strict=False):
+                if target.id == name:
+                    return eval(compile(ast.Expression(value), name, "eval"), {**vars(module), **changed})
+    raise KeyError(name)
+
+
+@pytest.mark.parametrize("most", [1, 128, 300])
+def test_free_nodes_follow_from_the_largest_subtree(most):
+    max_new_nodes = value_of(replace_subtree, "MAX_NEW_NODES", MAX_DRAWN_INTERNAL=most)
+    assert max_new_nodes >= 2 * (2 * (most + 1) + 1)
+
+
+@pytest.mark.parametrize("few", [2, 8, 12])
+def test_sides_of_splits_follow_from_the_categories_of_which_all_partitions_are_tried(few):
+    assert value_of(scratch, "MAX_PARTITIONS", MAX_PARTITIONED_CATEGORIES=few) >= 2 ** (few - 1) - 1
+    assert value_of(scratch, "MAX_PARTITIONS") == scratch.MAX_PARTITIONS
+    assert (
+        split_sums.MAX_PARTITIONED_CATEGORIES
+        is systematic.MAX_PARTITIONED_CATEGORIES
+        is scratch.MAX_PARTITIONED_CATEGORIES
+    )
+
+
+@pytest.mark.parametrize("most", [1, 128, 300])
+def test_spare_pieces_and_links_follow_from_the_largest_subtree(most):
+    assert value_of(graph, "MIN_FREE_ENTRIES", MAX_DRAWN_INTERNAL=most) >= 2 * most + 1
+    assert value_of(graph, "MIN_FREE_ENTRIES") == graph.MIN_FREE_ENTRIES
+
+
+def test_moves_share_the_limits():
+    assert learned.MAX_DRAWN_INTERNAL is replace_subtree.MAX_DRAWN_INTERNAL
+    assert value_of(replace_subtree, "MAX_NEW_NODES") == replace_subtree.MAX_NEW_NODES

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.state.records import STORED_VERSION
-from pactree_mcmc.testing.spaces import plain_package
-from tests.mcmc.balance import check_balance
+from pactree_mcmc.testing.spaces import StateSnapshot, imbalance, new_chain, plain_package, posterior_of
 from tests.mcmc.planting import BALANCED, BREACH, Bug, plant
-from tests.mcmc.transitions import STEPS, StateSnapshot, explore, imbalance, new_chain, new_ladder, posterior_of
+from tests.mcmc.transitions import STEPS, check_balance, explore, new_ladder
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -19,6 +18,7 @@ SHARED = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 1.0}
 KNOWN_LEAF = {"kind": "known", "m0": 0.4, "k0": 0.5, "sigma2": SIGMA2}
 GROW, SUBTREE = "mcmc.edits.grow", "mcmc.edits.replace_subtree"
 COLLAPSED = "mcmc.moves.collapsed"
+BOTH = [(step, case) for step in STEPS for case in ("ties", "five_corners" if step == "rotate" else "min_leaf_mixed")]
 
 
 def noise():
@@ -26,17 +26,14 @@ def noise():
 
 
 def given_variance(case, prior="chipman"):
-    """The naive problem of a case, the noise variance known."""
     return replace(case_problem(case, prior, "known"), leaf=KNOWN_LEAF)
 
 
 def shared_model(naive):
-    """The plain model of a naive problem, the variance unknown."""
     return build_model(plain_package().package, replace(naive, leaf=SHARED))
 
 
 def put_variance(chain, sigma2):
-    """Let the variance of a chain be ``sigma2``."""
     noise().set_variance(chain.model.leaf.params, sigma2)
     noise().rescore_nodes(chain.model, chain.packed_state)
 
@@ -47,9 +44,6 @@ def noisy_chain(naive):
     put_variance(chain, SIGMA2)
     noise().set_noise_guess(chain.model, chain.packed_state, SIGMA2_GUESS)
     return chain
-
-
-BOTH = [(step, case) for step in STEPS for case in ("ties", "five_corners" if step == "rotate" else "min_leaf_mixed")]
 
 
 @pytest.mark.more(everyday=["grow-prune-ties", "blanchard-min_leaf_mixed", "rotate-five_corners"])
@@ -78,7 +72,6 @@ def by_guess(right, state, node):
 
 
 def guessed_sum(right, state, root):
-    """Sum of the guessed scores of the leaves."""
     total, todo = 0.0, [root]
     while todo:
         record = state.node[todo.pop()]
@@ -139,7 +132,6 @@ def test_tables_follow_the_guess(step, wrong, monkeypatch):
 
 
 def some_numbers():
-    """A model of thirty rows, the variance unknown."""
     rng = np.random.default_rng(3)
     X = rng.integers(0, 5, (30, 2)).astype(float)
     package = plain_package().package
@@ -152,12 +144,10 @@ def plain_kernel():
 
 
 def variances(chain):
-    """The variance of a chain and its guess."""
     return tuple(float(rule.params[noise().SIGMA2]) for rule in (chain.lowered.leaf, chain.lowered.proposal_leaf))
 
 
 def check_guesses(chain):
-    """Every node's guessed score is that by the guess."""
     kernels = plain_package().module("model.leaf.compiled")
     for node in [0, int(chain.state.node[0].left), int(chain.state.node[0].right)]:
         if node >= 0:
@@ -179,8 +169,7 @@ def test_the_guess_moves_while_a_chain_tunes_only():
             met.add(variances(chain)[0])
             assert variances(chain)[1] == sigma2_guess
             check_guesses(chain)
-    assert len(met) == 4
-    assert scan == int(chain.state.count[STORED_VERSION])
+    assert len(met) == 4 and scan == int(chain.state.count[STORED_VERSION])
 
 
 def shared_ladder(n_blocks):

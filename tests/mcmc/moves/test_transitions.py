@@ -8,16 +8,23 @@ import pytest
 
 from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, read_kernel
 from pactree_mcmc.mcmc.state import random as _random
-from pactree_mcmc.testing.spaces import plain_package
-from tests.mcmc.balance import TOLERANCE, check_balance, check_row_ignores_history, moving
-from tests.mcmc.naive_kernels import blanchard_row, grow_prune_row
-from tests.mcmc.transitions import STEPS, all_outcomes, explore, imbalance, load, new_chain, tree_key
+from pactree_mcmc.testing.spaces import all_outcomes, imbalance, new_chain, plain_package, tree_key
+from tests.mcmc.transitions import (
+    STEPS,
+    TOLERANCE,
+    blanchard_row,
+    check_balance,
+    check_row_ignores_history,
+    explore,
+    grow_prune_row,
+    load,
+    moving,
+)
 from tests.problems.leaves import LEAVES, LOSS
 from tests.problems.models import build_model
+from tests.problems.priors import FIXED, LOCAL, PRIORS, RHO_BY_NODE
 from tests.problems.spaces import CASES, GAPS, OWN_SPLITS, SMALL, case_problem, kinds_of, problem
-from tests.problems.split_priors import FIXED, LOCAL
 from tests.problems.tables import ORDERED, THREE, WIDE
-from tests.problems.tree_priors import PRIORS, RHO_BY_NODE
 from tests.problems.trees import library_tree, nested_tree
 from tests.reference.enumeration import LEAF, Reference
 
@@ -48,23 +55,6 @@ OFF = {
     },
 }
 """Spaces in which a move changes nothing, because it is off or no tree has another tree of its kind."""
-
-
-def spaces_of(step):
-    """Return the spaces of a move by the list of which they are a part."""
-    return [] if step in SIMPLE else SMALL, GAPS, [] if step == "learned" else OWN_SPLITS
-
-
-def in_turn():
-    """Return every move with every space, with tree priors and leaves in turn."""
-    return [
-        (step, case, list(PRIORS)[(3 * i + s) % len(PRIORS)], list(LEAVES)[(i + s) % len(LEAVES)])
-        for s, step in enumerate(STEPS)
-        for cases in spaces_of(step)
-        for i, case in enumerate(cases)
-    ]
-
-
 EVERY_DAY = {
     "grow-prune": "gaps_local gaps_nominal gaps_grid own_even own_deep own_grid",
     "blanchard": "gaps_local gaps_nominal gaps_grid own_late own_deep own_grid",
@@ -95,46 +85,7 @@ EVERY_DAY = {
     "reshape": "ties three_categories min_leaf_2 grid_box gaps_local gaps_nominal gaps_grid_line own_late own_grid",
 }
 """Spaces of each move that are explored every day: one of each kind."""
-
-
-def one_of_each_kind_every_day(values):
-    """Mark as `more` the spaces that are not of every day."""
-    return [
-        pytest.param(*each, marks=[] if each[1] in EVERY_DAY[each[0]].split() else pytest.mark.more) for each in values
-    ]
-
-
-@pytest.mark.parametrize(("step", "case", "prior", "leaf"), one_of_each_kind_every_day(in_turn()))
-def test_balance(step, case, prior, leaf):
-    space = check_balance(case_problem(case, prior, leaf), step)
-    assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))
-
-
-def simple_in_turn():
-    """Return every case with a sixth of the priors, every prior with a sixth of the cases, and leaves in turn.
-
-    A third of them is of every day.
-    """
-    pairs = [(c, p) for (i, c), (j, p) in product(enumerate(CASES), enumerate(PRIORS)) if (i + j) % 6 == 0]
-    with_empty_cells = [(case, "penalty_empty_cheap") for case in ("trivial", "grid", "dyadic", "cyclic")]
-    pairs += [pair for pair in with_empty_cells if pair not in pairs]
-    return [
-        pytest.param(step, *pair, list(LEAVES)[i % len(LEAVES)], marks=[] if i % 3 == 0 else pytest.mark.more)
-        for i, pair in enumerate(pairs)
-        for step in SIMPLE
-    ]
-
-
 OWN_LEAF = [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")]
-
-
-@pytest.mark.parametrize(
-    ("step", "case", "prior", "leaf"), [*simple_in_turn(), *((*values, "own") for values in OWN_LEAF)]
-)
-def test_balance_of_simple_moves(step, case, prior, leaf):
-    check_balance(case_problem(case, prior, leaf), step)
-
-
 FIXED_PRIORS = [
     {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": None},
     {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": 2},
@@ -155,6 +106,82 @@ PROBLEMS = {
     **{f"no limit, {prior['kind']}": problem(ORDERED, LOCAL, prior, LEAVES["nig"]) for prior in UNLIMITED},
     "loss with labels from other rows": OTHER_ROWS,
 }
+BOUNDS = {
+    "large cells": (("whole.density.density", "MAX_REDRAWN_VALUES"),),
+    "many nodes": (("moves.learned", "MAX_DRAWN_INTERNAL"), ("whole.density.graph", "MAX_DRAWN_INTERNAL")),
+}
+ALWAYS_ACCEPTED = {
+    "two rows": (2, lambda package: package.LeafPenalty(0.0)),
+    "two rows, one half": (2, lambda package: package.BranchingProcess(0.5, 1)),
+    "three rows": (3, lambda package: package.BranchingProcess([0.75, 1 / 3], 2)),
+    "one level": (4, lambda package: package.BranchingProcess(0.5, 1)),
+}
+"""Number of rows and tree prior of models without data, under which growths and prunings are nearly all accepted."""
+CONNECTED_SPACES = (
+    *(*ALWAYS_ACCEPTED, "depth_1"),
+    *(pytest.param(space, marks=pytest.mark.more) for space in ("trivial_pair", "min_leaf_2")),
+)
+WITH_FEW_CANDIDATES = [
+    *product(("collapsed",), ("grid_three", "four_letters", "three_categories", "own_wide", "own_deep_letters")),
+    ("learned", "four_letters"),
+    pytest.param("learned", "grid_three", marks=pytest.mark.more),
+]
+BOUNDED = [
+    ("learned", "ties", "large cells", 6),
+    ("learned", "min_leaf_mixed", "large cells", 8),
+    ("learned", "shallow_ties", "many nodes", 1),
+    pytest.param("learned", "line_of_four", "many nodes", 2, marks=pytest.mark.more),
+]
+SIMPLE_MOVES = [
+    ("grow-prune", "ties", "chipman"),
+    ("grow-prune", "four_categories", "stopped_with_zero"),
+    ("grow-prune", "trivial", "penalty_empty_cheap"),
+    ("blanchard", "weighted_rows", "conditioned"),
+    ("blanchard", "three_categories", "conditioned"),
+    ("blanchard", "grid", "conditioned"),
+]
+
+
+def spaces_of(step):
+    return [] if step in SIMPLE else SMALL, GAPS, [] if step == "learned" else OWN_SPLITS
+
+
+def in_turn():
+    return [
+        (step, case, list(PRIORS)[(3 * i + s) % len(PRIORS)], list(LEAVES)[(i + s) % len(LEAVES)])
+        for s, step in enumerate(STEPS)
+        for cases in spaces_of(step)
+        for i, case in enumerate(cases)
+    ]
+
+
+def one_of_each_kind_every_day(values):
+    return [pytest.param(*v, marks=[] if v[1] in EVERY_DAY[v[0]].split() else pytest.mark.more) for v in values]
+
+
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), one_of_each_kind_every_day(in_turn()))
+def test_balance(step, case, prior, leaf):
+    space = check_balance(case_problem(case, prior, leaf), step)
+    assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))
+
+
+def simple_in_turn():
+    """Return every case with a sixth of the priors, and leaves in turn; a third of them is of every day."""
+    pairs = [(c, p) for (i, c), (j, p) in product(enumerate(CASES), enumerate(PRIORS)) if (i + j) % 6 == 0]
+    with_empty_cells = [(case, "penalty_empty_cheap") for case in ("trivial", "grid", "dyadic", "cyclic")]
+    pairs += [pair for pair in with_empty_cells if pair not in pairs]
+    return [
+        pytest.param(step, *pair, list(LEAVES)[i % len(LEAVES)], marks=[] if i % 3 == 0 else pytest.mark.more)
+        for i, pair in enumerate(pairs)
+        for step in SIMPLE
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "case", "prior", "leaf"), [*simple_in_turn(), *((*values, "own") for values in OWN_LEAF)]
+)
+def test_balance_of_simple_moves(step, case, prior, leaf):
+    check_balance(case_problem(case, prior, leaf), step)
 
 
 @pytest.mark.more(everyday=["grow-prune-fixed tree, prior 0", "blanchard-fixed tree, prior 1"])
@@ -167,8 +194,7 @@ def test_every_move_meets_every_kind_of_split_prior_and_leaf():
     kinds = {"local", "trivial", "grid", "dyadic", "cyclic", "fixed", "few", "nominal"}
     for step in OTHERS:
         met = [values for values in in_turn() if values[0] == step and values[1] in spaces_of(step)[0]]
-        assert {prior for _, _, prior, _ in met} == set(PRIORS)
-        assert {leaf for _, _, _, leaf in met} == set(LEAVES)
+        assert {prior for _, _, prior, _ in met} == set(PRIORS) and {leaf for _, _, _, leaf in met} == set(LEAVES)
         assert set().union(*(kinds_of(case) for _, case, _, _ in met)) == kinds
 
 
@@ -193,14 +219,7 @@ def test_balance_when_tempered(step, case, beta):
 
 
 @pytest.mark.more(everyday=["collapsed-grid_three"])
-@pytest.mark.parametrize(
-    ("step", "case"),
-    [
-        *product(("collapsed",), ("grid_three", "four_letters", "three_categories", "own_wide", "own_deep_letters")),
-        ("learned", "four_letters"),
-        pytest.param("learned", "grid_three", marks=pytest.mark.more),
-    ],
-)
+@pytest.mark.parametrize(("step", "case"), WITH_FEW_CANDIDATES)
 def test_balance_with_few_candidates(step, case, monkeypatch):
     """Of more than two categories only the prefixes by mean are candidates. Nodes with another split stay."""
     for name in ("mcmc.sums.split_sums", "mcmc.whole.density.systematic"):
@@ -233,37 +252,21 @@ def test_informed_changes_can_all_be_built(case, monkeypatch):
     assert answers == {True}
 
 
-BOUNDS = {
-    "large cells": (("whole.density.density", "MAX_REDRAWN_VALUES"),),
-    "many nodes": (("moves.learned", "MAX_DRAWN_INTERNAL"), ("whole.density.graph", "MAX_DRAWN_INTERNAL")),
-}
-
-
 @cache
 def unbounded(step, case):
-    """Return the transition matrix of a step without bounds that matter."""
     model = build_model(plain_package().package, case_problem(case, "chipman", "nig"))
     return explore(model, step, walker="grow-prune").transition
 
 
 @pytest.mark.more(everyday=["learned-ties-large cells-6"])
-@pytest.mark.parametrize(
-    ("step", "case", "bound", "most"),
-    [
-        ("learned", "ties", "large cells", 6),
-        ("learned", "min_leaf_mixed", "large cells", 8),
-        ("learned", "shallow_ties", "many nodes", 1),
-        pytest.param("learned", "line_of_four", "many nodes", 2, marks=pytest.mark.more),
-    ],
-)
+@pytest.mark.parametrize(("step", "case", "bound", "most"), BOUNDED)
 def test_balance_within_bounds(step, case, bound, most, monkeypatch):
     """Cells that are too large are skipped. A subtree stays if it has or gets too many nodes, or costs too much."""
     free = unbounded(step, case)
     for module, name in BOUNDS[bound]:
         monkeypatch.setattr(plain_package().module(f"mcmc.{module}"), name, most)
     space = check_balance(case_problem(case, "chipman", "nig"), step, walker="grow-prune")
-    assert moving(space).max() > 0.0
-    assert np.abs(space.transition - free).max() > 1e-6
+    assert moving(space).max() > 0.0 and np.abs(space.transition - free).max() > 1e-6
 
 
 HISTORIES = [(step, case) for case in ("ties", "min_leaf_mixed", "grid_box") for step in STEPS]
@@ -303,19 +306,8 @@ def test_categories_outside_the_cell_do_not_matter(case):
 
 
 @pytest.mark.more(everyday=["grow-prune-ties-chipman"])
-@pytest.mark.parametrize(
-    ("step", "case", "prior"),
-    [
-        ("grow-prune", "ties", "chipman"),
-        ("grow-prune", "four_categories", "stopped_with_zero"),
-        ("grow-prune", "trivial", "penalty_empty_cheap"),
-        ("blanchard", "weighted_rows", "conditioned"),
-        ("blanchard", "three_categories", "conditioned"),
-        ("blanchard", "grid", "conditioned"),
-    ],
-)
+@pytest.mark.parametrize(("step", "case", "prior"), SIMPLE_MOVES)
 def test_simple_moves_are_those_described(step, case, prior):
-    """The matrix equals the one computed naively from the description of the move."""
     naive = case_problem(case, prior, "dirichlet")
     posterior = dict(Reference(naive).posterior())
     space = explore(build_model(plain_package().package, naive), step)
@@ -323,19 +315,6 @@ def test_simple_moves_are_those_described(step, case, prior):
     for tree, probabilities in zip(nested, space.transition, strict=True):
         row = grow_prune_row(naive, tree, posterior) if step == "grow-prune" else blanchard_row(naive, tree)
         assert np.abs(probabilities - [row.get(other, 0.0) for other in nested]).max() < TOLERANCE
-
-
-ALWAYS_ACCEPTED = {
-    "two rows": (2, lambda package: package.LeafPenalty(0.0)),
-    "two rows, one half": (2, lambda package: package.BranchingProcess(0.5, 1)),
-    "three rows": (3, lambda package: package.BranchingProcess([0.75, 1 / 3], 2)),
-    "one level": (4, lambda package: package.BranchingProcess(0.5, 1)),
-}
-"""Number of rows and tree prior of models without data, under which growths and prunings are nearly all accepted."""
-CONNECTED_SPACES = (
-    *(*ALWAYS_ACCEPTED, "depth_1"),
-    *(pytest.param(space, marks=pytest.mark.more) for space in ("trivial_pair", "min_leaf_2")),
-)
 
 
 @cache
@@ -358,17 +337,14 @@ def transition_of(step, space):
 def test_moves_that_reach_every_tree_have_no_period(step, space):
     """The chain is reversible, so that its eigenvalues are real: 1 once, and none is -1."""
     eigenvalues = np.sort(np.linalg.eigvals(transition_of(step, space)).real)
-    assert eigenvalues[0] > -0.999
-    assert eigenvalues[-1] == pytest.approx(1.0, abs=1e-12)
+    assert eigenvalues[0] > -0.999 and eigenvalues[-1] == pytest.approx(1.0, abs=1e-12)
     assert len(eigenvalues) == 1 or eigenvalues[-2] < 1.0 - 1e-9
 
 
 @pytest.mark.parametrize("space", CONNECTED_SPACES)
 @pytest.mark.parametrize("name", KERNEL_WEIGHTS)
 def test_kernels_have_no_period(name, space):
-    """Draws after each block of 1, 2, 3, 10 or 100 proposals forget the start: one eigenvalue of 100 proposals is of
-    size 1, for the moves in the order in which a chain makes them.
-    """
+    """Draws after blocks of any length forget the start: one eigenvalue of 100 proposals in order is of size 1."""
     for block in (1, 2, 3, 10, 100):
         kernel = read_kernel(name, block)
         transition = np.eye(len(transition_of(kernel.names[0], space)))
@@ -376,8 +352,7 @@ def test_kernels_have_no_period(name, space):
             for step, n in zip(kernel.names, kernel.proposals_of_block(b), strict=True):
                 transition = transition @ np.linalg.matrix_power(transition_of(step, space), n)
         sizes = np.sort(np.abs(np.linalg.eigvals(transition)))
-        assert sizes[-1] == pytest.approx(1.0, abs=1e-9)
-        assert sizes[-2] < 0.999
+        assert sizes[-1] == pytest.approx(1.0, abs=1e-9) and sizes[-2] < 0.999
 
 
 def as_nested(key):
@@ -419,8 +394,7 @@ def test_rotations_cut_and_merge(case, leaf, monkeypatch):
     space = check_balance(case_problem(case, "chipman", leaf), "rotate")
     nested, n_leaves = [as_nested(key) for key in space.keys], [sum(entry == -1 for entry in key) for key in space.keys]
     cuts = [(i, j) for i, j in zip(*np.nonzero(space.transition), strict=True) if is_cut_below(nested[i], nested[j])]
-    assert all(space.transition[j, i] > 0.0 for i, j in cuts)
-    assert any(n_leaves[j] >= n_leaves[i] + 2 for i, j in cuts)
+    assert all(space.transition[j, i] > 0.0 for i, j in cuts) and any(n_leaves[j] >= n_leaves[i] + 2 for i, j in cuts)
     assert max(n_merges) >= 3
 
 
@@ -429,8 +403,7 @@ def test_rotations_if_both_nodes_split_on_the_same_feature():
     space = check_balance(case_problem("line_of_four", "penalty", "loss"), "rotate")
     cuts = [frozenset(entry[1] for entry in key if entry != -1) for key in space.keys]
     reached = np.linalg.matrix_power(np.eye(len(cuts)) + (space.transition > 0.0), 8) > 0.0
-    assert max(map(len, cuts)) == 3
-    assert reached.tolist() == [[one == other for other in cuts] for one in cuts]
+    assert max(map(len, cuts)) == 3 and reached.tolist() == [[one == other for other in cuts] for one in cuts]
 
 
 def test_all_outcomes_of_weighted_choices():
@@ -463,8 +436,6 @@ def test_a_decision_draws_one_number(log_ratio, accepted):
 
 
 def test_balance_of_known_matrices():
-    """A reversible chain, a stationary one that is not, and one that is neither."""
     third = np.full(3, 1 / 3)
-    assert imbalance(np.full((3, 3), 1 / 3), third) < 1e-15
-    assert imbalance(np.roll(np.eye(3), 1, axis=1), third) == 1.0
+    assert imbalance(np.full((3, 3), 1 / 3), third) < 1e-15 and imbalance(np.roll(np.eye(3), 1, axis=1), third) == 1.0
     assert imbalance(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([0.25, 0.75])) == pytest.approx(2 / 3)

@@ -21,8 +21,6 @@ LISTS = (
 
 
 class Copies:
-    """Plain copies of an array's records, each made when first asked for."""
-
     def __init__(self, array: np.ndarray) -> None:
         self.array = array.view(np.ndarray)
         self.made: dict = {}
@@ -33,7 +31,6 @@ class Copies:
         return self.made[i]
 
     def first(self, n: int, name: str) -> list:
-        """A field of the first ``n`` records, as a list."""
         return self.array[name][:n].tolist()
 
 
@@ -65,8 +62,7 @@ def check_places(chain):
     for i in set(nodes_in_use) - leaves:
         record = node[i]
         left, right = node[record.left], node[record.right]
-        assert left.parent == right.parent == i
-        assert left.depth == right.depth == record.depth + 1
+        assert left.parent == right.parent == i and left.depth == right.depth == record.depth + 1
         assert (left.start, right.stop) == (record.start, record.stop)
         assert left.start <= left.stop == right.start <= right.stop
     expected = {
@@ -76,8 +72,7 @@ def check_places(chain):
     }
     for name, at, length in LISTS:
         listed = node.first(count[length], name)
-        assert len(listed) == len(set(listed))
-        assert set(listed) == expected[name]
+        assert len(listed) == len(set(listed)) and set(listed) == expected[name]
         assert all(getattr(node[i], at) == place for place, i in enumerate(listed))
         assert all(getattr(node[i], at) == -1 for i in nodes_in_use if i not in expected[name])
 
@@ -98,13 +93,11 @@ class PlainValues:
 
 
 def stats_and_score(model, cell):
-    """Leaf statistics and score of a cell, 0 where it has no rows."""
     stats = cell.stats(model.leaf.n_stats(model.target))
     return stats, model.leaf.log_score(stats, model.target) if len(cell.index) else 0.0
 
 
 def is_splittable(model, cell):
-    """Return True if some split can be made in a cell."""
     return not model.is_forced(cell)
 
 
@@ -130,8 +123,7 @@ def check_contents(model, chain, plain_values=None):
         assert record.splittable == plain_values.value(is_splittable, cell)
         if state.box.shape[1]:
             ordered = ~model.columns.is_nominal
-            assert (state.box[i, :, 0] == cell.low).all()
-            assert (state.box[i, ordered, 1] == cell.high[ordered]).all()
+            assert (state.box[i, :, 0] == cell.low).all() and (state.box[i, ordered, 1] == cell.high[ordered]).all()
         if record.splittable and scans and plain_values.value(has_few_splits, cell):
             expected = plain_values.value(log_w, cell, float(state.beta[0]))
             assert isclose(_scan.scan(chain.model, chain.packed_state, i), expected, rel_tol=1e-9, abs_tol=1e-8)
@@ -142,7 +134,6 @@ def check_contents(model, chain, plain_values=None):
 
 
 def has_few_splits(model, cell):
-    """Return True if a scan tries all splits of the cell, and they are few enough for plain code."""
     rules = model.rules
     return all(rules.count_splits(cell, k) < 2 ** (_scan.MAX_PARTITIONED_CATEGORIES - 1) for k in range(len(cell.low)))
 

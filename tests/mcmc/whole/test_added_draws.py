@@ -25,18 +25,8 @@ from pactree_mcmc.mcmc.whole.rounds import has_room_in_graphs, with_draws_in_gra
 from pactree_mcmc.mcmc.whole.tasks import add_draws, set_growing
 from pactree_mcmc.posterior.draws import Draws
 from tests.mcmc.run.test_executors import AtOnce
-from tests.problems.runs import (
-    LABELS,
-    MODELS,
-    PRIOR,
-    Later,
-    X,
-    Y,
-    assert_equal,
-    chain_at,
-    done,
-    request_of,
-)
+from tests.problems.lazy import MadeWhenUsed
+from tests.problems.runs import LABELS, MODELS, PRIOR, X, Y, assert_equal, chain_at, done, request_of
 
 ROOM = 20_000
 KERNEL = read_kernel({"learned": 0.05, "collapsed": 0.5, "change": 0.1, "swap": 0.1, "rotate": 0.25}, 60)
@@ -44,7 +34,7 @@ GAPPED = X.copy()
 GAPPED[::7, 0] = GAPPED[3::11, 2] = np.nan
 NAMES = np.array(["a", "b", "c", "d", "e", "f"], dtype=object)[(X[:, 0] // 2).astype(int)]
 MANY = np.column_stack([NAMES, X[:, 1].astype(object), X[:, 2].astype(object)])
-MODELS_HERE = Later(
+MODELS_HERE = MadeWhenUsed(
     {
         **{name: partial(MODELS.__getitem__, name) for name in MODELS if name != "shared variance"},
         "cyclic": lambda: pt.TreeModel(X[:, :2], Y, split_prior=pt.DyadicCuts(3, cyclic=True), tree_prior=PRIOR),
@@ -87,13 +77,11 @@ def drawn(model, n=25, seed=5, thin=1):
 
 
 def nodes_of(saved):
-    """Where the nodes of each tree begin and end."""
     start = np.asarray(saved.tree)["start"]
     return start[:-1].copy(), start[1:].copy()
 
 
 def empty_chain(model, room=ROOM):
-    """A chain at the stump whose empty graph may grow."""
     chain = Chain(model.lowered, KERNEL, np.random.default_rng(1))
     density = chain.state.density
     density[:-1] += np.random.default_rng(2).normal(0.0, 0.3, density[:-1].shape)
@@ -155,12 +143,10 @@ def contents(graph):
 
 
 def assert_alike(one, other):
-    """Two graphs hold the same pieces and links, with the same numbers to rounding."""
     one, other = contents(one), contents(other)
     assert set(one) == set(other)
     for at, (numbers, links) in one.items():
-        assert numbers == pytest.approx(other[at][0], rel=1e-8, abs=1e-8)
-        assert set(links) == set(other[at][1])
+        assert numbers == pytest.approx(other[at][0], rel=1e-8, abs=1e-8) and set(links) == set(other[at][1])
         for split, weights in links.items():
             assert weights == pytest.approx(other[at][1][split], rel=1e-8, abs=1e-8)
 
@@ -240,11 +226,7 @@ def test_a_full_graph_takes_no_more():
     assert all(set(links) <= set(every[at][1]) for at, (_, links) in some.items())
 
 
-# draws of chains
-
-
 def result_of(name, draws=40, seed=9):
-    """The request of a chain, the chain after its draws, and the draws."""
     model = MODELS_HERE[name] if isinstance(name, str) else name
     request = request_of(model, KERNEL, draws=draws)
     chain, tuned = chain_at(request, seed)
@@ -254,7 +236,6 @@ def result_of(name, draws=40, seed=9):
 
 
 def tuned_of(n_teams=1):
-    """The density before any fit and an empty graph for each team."""
     return Tuned(KERNEL, 5, 0, np.array([initial_density()] * n_teams), tuple(new_graph() for _ in range(n_teams)))
 
 
@@ -267,7 +248,6 @@ def graph_with(chain, *draws):
 
 @pytest.fixture
 def nothing_fresh(monkeypatch):
-    """No independent trees come on top of draws."""
     monkeypatch.setattr(_rounds, "ROUND_TREES", 0)
 
 
@@ -342,11 +322,9 @@ def test_the_draws_of_all_chains_are_in_the_graph_of_every_team(nothing_fresh, e
 
 
 def test_a_team_keeps_its_graph_if_a_worker_is_lost(nothing_fresh):
-    """The other team has the draws of all chains."""
     run, alone = run_of((0, 1, 0), AtOnce(1))
     first, second = with_draws_in_graphs(run).graphs
-    assert first is run.tuned.graphs[0] and run.up == [0, 1, 2]
-    assert splits_in(second) == union(alone)
+    assert first is run.tuned.graphs[0] and run.up == [0, 1, 2] and splits_in(second) == union(alone)
 
 
 def test_draws_are_added_to_graphs_with_room_alone(nothing_fresh, monkeypatch):

@@ -1,7 +1,4 @@
-"""Scores, densities and means at extreme sizes are those of arbitrary precision, to nine digits.
-
-A score is a logarithm: differences below 1e-13 nats are none.
-"""
+"""Scores, densities and means at extreme sizes are those of arbitrary precision, to nine digits."""
 
 from dataclasses import replace
 
@@ -50,6 +47,21 @@ LEAVES = {
     "poisson with exposure": pt.PoissonGamma(1.5, 0.8, EXPOSURE),
 }
 OFFSETS = {"normal": 1e9, "normal, m0 away": 1e9, "known": 1e9, "known, m0 away": 1e9, "shared": 1e9, "poisson": 1e9}
+SOLVED = {
+    "1e7 rows": ("dirichlet", WEIGHTS["1e7 rows"], 0.0),
+    "1e12, pure cells": ("dirichlet", WEIGHTS["1e12"], 0.0),
+    "uneven classes": ("dirichlet by class", UNEVEN, 0.0),
+    "uneven loss": ("loss", UNEVEN, 0.0),
+    "frozen, 1e12": ("laplace", WEIGHTS["1e12"], 0.0),
+    "far numbers": ("normal", WEIGHTS["ones"], 1e9),
+    "far numbers, m0 away": ("normal, m0 away", WEIGHTS["1e7 rows"], 1e9),
+    "heavy numbers": ("normal", WEIGHTS["1e12"], 0.0),
+    "uneven numbers": ("known", UNEVEN, 0.0),
+    "uneven counts": ("poisson", UNEVEN, 0.0),
+    "far counts": ("poisson", WEIGHTS["ones"], 1e9),
+}
+BEYOND_ROUNDING = {"frozen, 1e12", "heavy numbers", "uneven numbers", "uneven counts"}
+"""Cases whose log evidence is beyond 1e12 nats, where rounding changes the odds of trees."""
 
 
 def y_of(leaf):
@@ -195,23 +207,6 @@ def true_evidence(model, first, last, depth=0):
     )
     split = mpf(0.95) / (1 + mpf(depth)) ** 2
     return (1 - split) * score + split * below / (last - first - 1)
-
-
-SOLVED = {
-    "1e7 rows": ("dirichlet", WEIGHTS["1e7 rows"], 0.0),
-    "1e12, pure cells": ("dirichlet", WEIGHTS["1e12"], 0.0),
-    "uneven classes": ("dirichlet by class", UNEVEN, 0.0),
-    "uneven loss": ("loss", UNEVEN, 0.0),
-    "frozen, 1e12": ("laplace", WEIGHTS["1e12"], 0.0),
-    "far numbers": ("normal", WEIGHTS["ones"], 1e9),
-    "far numbers, m0 away": ("normal, m0 away", WEIGHTS["1e7 rows"], 1e9),
-    "heavy numbers": ("normal", WEIGHTS["1e12"], 0.0),
-    "uneven numbers": ("known", UNEVEN, 0.0),
-    "uneven counts": ("poisson", UNEVEN, 0.0),
-    "far counts": ("poisson", WEIGHTS["ones"], 1e9),
-}
-BEYOND_ROUNDING = {"frozen, 1e12", "heavy numbers", "uneven numbers", "uneven counts"}
-"""Cases whose log evidence is beyond 1e12 nats, where rounding changes the odds of trees."""
 
 
 @pytest.mark.parametrize("case", SOLVED)

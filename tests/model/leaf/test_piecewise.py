@@ -1,5 +1,6 @@
-"""Piecewise exponential times: evidence by integration, moments, quantiles, draws, intervals from data, bad input."""
+"""Piecewise exponential times; quantiles and intervals of every leaf; exposures."""
 
+import math
 import warnings
 
 import numpy as np
@@ -9,6 +10,9 @@ from scipy import integrate, special, stats
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.model.leaf.compiled import leaf_score
+from pactree_mcmc.model.leaf.distributions import Burr, Distributions, Mixture, StudentT
+from tests.problems.refusals import refuses
 
 ENDS, SHAPE, RATES = np.array([0.7, 2.0]), 2.5, np.array([1.0, 2.0, 3.0])
 LEAF = pt.PiecewiseExponential(ENDS, SHAPE, RATES)
@@ -17,6 +21,53 @@ RNG = np.random.default_rng(8)
 X = np.column_stack([RNG.integers(0, 4, N), RNG.integers(0, 3, N)]).astype(float)
 PRIOR = {"tree_prior": pt.ChipmanPrior(0.9, 1.0, max_depth=2)}
 ROOT = pt.Tree([-1], [0], [0], [0])
+REFUSED = [
+    ({"ends": 0}, "ends"),
+    ({"ends": [2.0, 1.0]}, "increasing times"),
+    ({"ends": [0.0, 1.0]}, "increasing times"),
+    ({"ends": [np.nan]}, "increasing times"),
+    ({"shape": 1.0}, "shape > 1"),
+    ({"rate": -1.0}, "rate"),
+]
+RUN = {"draws": 40, "tune": 40, "chains": 2, "rng": 1, "kernel": "grow-prune", "progress": False}
+PAIRS_RNG = np.random.default_rng(2)
+UNIT = PAIRS_RNG.gamma(2.0, size=40)
+EVENTS = (np.arange(40) % 3 > 0).astype(float)
+PAIRS = np.repeat([[0.0], [1.0]], 20, axis=0)
+STUDENT_ACCURACY = 1e-10 if abs(special.stdtrit(5.0, 0.95) - 2.015048373333024) < 1e-12 else 1e-8
+"""Relative accuracy of quantiles of Student's t distribution, which older versions of SciPy have to eight digits."""
+SIZES = [1e-200, 1e-100, 1e-61, 1.0, 1e60, 1e100, 1e200]
+POSITIVE = {
+    "exponential": lambda size: (pt.ExponentialGamma(), np.column_stack([size * UNIT, EVENTS])),
+    "all censored": lambda size: (pt.ExponentialGamma(), np.column_stack([size * UNIT, np.zeros(40)])),
+    "weibull": lambda size: (pt.WeibullGamma(0.8), np.column_stack([size * UNIT, EVENTS])),
+    "mixed times": lambda size: (pt.ExponentialGamma(), np.column_stack([size ** PAIRS[:, 0] * UNIT, EVENTS])),
+}
+COUNTS = {
+    "zero": np.zeros(40),
+    "small": np.floor(UNIT),
+    "3 and 10,000": np.where(PAIRS[:, 0] > 0.0, 10_000.0, 3.0),
+    "0 and 1e6": np.where(PAIRS[:, 0] > 0.0, np.floor(1e6 * UNIT), 0.0),
+    "1e15": np.floor(1e15 * UNIT),
+    "1e60": np.floor(1e60 * UNIT),
+}
+N_EXPOSED = 9
+EXPOSED_RNG = np.random.default_rng(5)
+EXPOSED = np.column_stack([np.arange(N_EXPOSED) % 4, np.arange(N_EXPOSED) % 3]).astype(float)
+E = EXPOSED_RNG.uniform(0.3, 3.0, N_EXPOSED)
+TIMES = np.column_stack([EXPOSED_RNG.exponential(2.0, N_EXPOSED) + 0.05, EXPOSED_RNG.random(N_EXPOSED) < 0.7]).astype(
+    float
+)
+EXPOSED_COUNTS = EXPOSED_RNG.poisson(3.0, N_EXPOSED).astype(float)
+LEAVES = {
+    "exponential": (pt.ExponentialGamma(2.5, 3.0, exposure=E), TIMES, lambda r, rows: hazard(r, rows, 1.0)),
+    "weibull": (pt.WeibullGamma(1.6, 2.5, 3.0, exposure=E), TIMES, lambda r, rows: hazard(r, rows, 1.6)),
+    "poisson": (
+        pt.PoissonGamma(2.5, 3.0, exposure=E),
+        EXPOSED_COUNTS,
+        lambda r, rows: float(stats.poisson.logpmf(EXPOSED_COUNTS[rows], r * E[rows]).sum()),
+    ),
+}
 
 
 def draw_times(rng, falls):
@@ -67,8 +118,7 @@ def test_score_is_the_integral_over_the_rates():
         / special.gamma(SHAPE) ** 3
     )
     model = pt.TreeModel(np.zeros((5, 1)), y, leaf=LEAF)
-    assert model.log_score(ROOT) == pytest.approx(np.log(total), abs=1e-8)
-    assert density(1.0, 1.0, 1.0) > 0.0
+    assert model.log_score(ROOT) == pytest.approx(np.log(total), abs=1e-8) and density(1.0, 1.0, 1.0) > 0.0
 
 
 def test_moments_and_quantiles_of_a_new_time():
@@ -80,7 +130,6 @@ def test_moments_and_quantiles_of_a_new_time():
         return model.leaf.mean_survival(cell, np.array([t]))[0, 0]
 
     assert post.survival(X[:1], 1.3).mean[0, 0] == pytest.approx(above(1.3))
-
     mean = sum(integrate.quad(above, a, b)[0] for a, b in ((0.0, 0.7), (0.7, 2.0), (2.0, 20.0), (20.0, np.inf)))
     square = sum(
         integrate.quad(lambda t: 2.0 * t * above(t), a, b)[0]
@@ -122,8 +171,7 @@ def test_one_interval_is_the_exponential():
         exact.solve(pt.TreeModel(X, Y, leaf=leaf, **PRIOR))
         for leaf in (pt.PiecewiseExponential(1, 2.0), pt.ExponentialGamma())
     )
-    assert one.log_evidence == pytest.approx(other.log_evidence)
-    assert one.predict(X) == pytest.approx(other.predict(X))
+    assert one.log_evidence == pytest.approx(other.log_evidence) and one.predict(X) == pytest.approx(other.predict(X))
     assert one.survival(X[:3], [1.0, 2.0]).mean == pytest.approx(other.survival(X[:3], [1.0, 2.0]).mean)
     assert one.survival(X[:3], [1.0]).lower == pytest.approx(other.survival(X[:3], [1.0]).lower, abs=0.02)
     a, b = (p.calibration(X, Y, 2, times=[1.0]).table()[["expected", "expected_events"]] for p in (one, other))
@@ -191,30 +239,17 @@ def test_simulated_data_have_the_survival_function_of_the_prior(n):
         assert (times > t).mean() == pytest.approx(np.prod((1.0 + spent / RATES) ** -SHAPE), abs=1.3 / np.sqrt(n))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"ends": 0}, "ends"),
-        ({"ends": [2.0, 1.0]}, "increasing times"),
-        ({"ends": [0.0, 1.0]}, "increasing times"),
-        ({"ends": [np.nan]}, "increasing times"),
-        ({"shape": 1.0}, "shape > 1"),
-        ({"rate": -1.0}, "rate"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
 def test_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        pt.PiecewiseExponential(**arguments)
+    refuses(message, lambda: pt.PiecewiseExponential(**arguments))
 
 
 def test_refused_with_data():
     with pytest.raises(ValueError, match="rate has 2 entries, and there are 3 intervals"):
         pt.TreeModel(X, Y, leaf=pt.PiecewiseExponential(ENDS, rate=[1.0, 2.0]))
-    with pytest.raises(ValueError, match="times > 0"):
-        pt.TreeModel(X, -Y, leaf=pt.PiecewiseExponential())
+    refuses("times > 0", lambda: pt.TreeModel(X, -Y, leaf=pt.PiecewiseExponential()))
     post = exact.solve(pt.TreeModel(X, Y, leaf=LEAF, **PRIOR))
-    with pytest.raises(ValueError, match="PiecewiseExponential has no exposure"):
-        post.survival(X, [1.0], exposure=2.0)
+    refuses("PiecewiseExponential has no exposure", lambda: post.survival(X, [1.0], exposure=2.0))
 
 
 def score(s, n):
@@ -222,7 +257,6 @@ def score(s, n):
 
 
 def own_leaf(**more):
-    """The exponential leaf as a leaf of the caller."""
     import math
 
     def log_evidence(s, n):
@@ -253,12 +287,10 @@ def test_survival_of_a_leaf_of_the_caller():
     columns = ["expected_events", "expected", "expected_lower", "expected_upper"]
     assert one[columns].to_numpy() == pytest.approx(other[columns].to_numpy(), abs=0.03, rel=0.04)
     pd.testing.assert_frame_equal(one[["rows", "events", "observed"]], other[["rows", "events", "observed"]])
-    with pytest.raises(ValueError, match=r"find the time at which post\.survival"):
-        own.median_survival(X)
+    refuses(r"find the time at which post\.survival", lambda: own.median_survival(X))
 
 
 def draw_censored(rng, sums, leaf):
-    """New times, censored at 1."""
     time = rng.exponential(3.0, len(leaf))
     return np.column_stack([np.minimum(time, 1.0), time <= 1.0])
 
@@ -288,18 +320,15 @@ def test_times_of_a_leaf_of_the_caller_stand_beside_their_flags_in_arviz(draw, d
 
 
 def test_survival_of_a_leaf_of_the_caller_refused():
-    with pytest.raises(ValueError, match="y_columns 1 or 2"):
-        pt.CustomLeaf(score, classes=True, survival=lambda rng, s, leaf, times: None)
+    refuses("y_columns 1 or 2", lambda: pt.CustomLeaf(score, classes=True, survival=lambda rng, s, leaf, times: None))
     with pytest.raises(ValueError, match="survival is called as"):
         pt.CustomLeaf(score, stats=lambda y: y[:, None], survival=lambda times: None)
     bad = pt.CustomLeaf(
         lambda s, n: 0.0, stats=lambda y: y[:, None], survival=lambda rng, s, leaf, times: np.full((1, 1), 2.0)
     )
     post = pt.posterior_from_trees(pt.TreeModel(X, Y[:, 0], leaf=bad, **PRIOR), [ROOT])
-    with pytest.raises(ValueError, match="survival= of"):
-        post.survival(X[:2], [1.0])
-    with pytest.raises(ValueError, match="the time is -1"):
-        post.calibration(X, -np.ones(N))
+    refuses("survival= of", lambda: post.survival(X[:2], [1.0]))
+    refuses("the time is -1", lambda: post.calibration(X, -np.ones(N)))
 
 
 def test_leaves_of_a_picture_have_kaplan_meier_curves():
@@ -308,5 +337,181 @@ def test_leaves_of_a_picture_have_kaplan_meier_curves():
     ax = pt.plots.plot_leaves(post, tree=tree)
     steps = [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
     dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
-    assert len(steps) == len(dashed) == 2
-    assert any("Kaplan-Meier up to t = " in text.get_text() for text in ax.texts)
+    assert len(steps) == len(dashed) == 2 and any("Kaplan-Meier up to t = " in text.get_text() for text in ax.texts)
+
+
+def fit(leaf, y, X=PAIRS):
+    return pt.sample(pt.TreeModel(X, y, leaf=leaf), **RUN)
+
+
+def check_draws(post, rows=((0.0,), (1.0,)), n=1500):
+    """Check that draws are at most each quantile as often as its probability says, up to 5 standard errors."""
+    sample = post.sample_predictive(rows, n, rng=3)
+    for q in (0.0005, 0.05, 0.25, 0.5, 0.75, 0.95, 0.9995):
+        ends = post.predict_quantiles(rows, q)
+        error = 5.0 * np.sqrt(q * (1.0 - q) / n) + 2.0 / n
+        # counts of 1e60 differ by less than rounding
+        assert np.all((sample <= ends + 1e-14 * np.abs(ends)).mean(axis=0) >= q - error), q
+        assert np.all((sample < ends - 1e-14 * np.abs(ends)).mean(axis=0) <= q + error), q
+    for coverage in (0.5, 0.9, 0.999):
+        low, high = post.predict_interval(rows, coverage).T
+        assert np.all(low <= high) and np.array_equal(low, post.predict_quantiles(rows, (1.0 - coverage) / 2.0))
+
+
+@pytest.mark.more(everyday=["exponential-1e-200", "all censored-1e-200", "weibull-1e-100", "mixed times-1e-61"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", POSITIVE)
+def test_positive_leaves_of_every_size(name, size):
+    post = fit(*POSITIVE[name](size))
+    if "mixed" not in name:
+        ends = post.predict_interval([[1.0]])[0] / size
+        assert 1e-4 < ends[0] < ends[1] < 1e4
+    check_draws(post)
+
+
+@pytest.mark.more(everyday=["NormalKnownVariance-1e-140", "NormalSharedVariance-1e-60"])
+@pytest.mark.parametrize("size", [1e-140, 1e-60, 1.0, 1e60, 1e140])
+@pytest.mark.parametrize(
+    "leaf",
+    [pt.NormalInverseGamma(), pt.NormalKnownVariance(), pt.NormalSharedVariance(), pt.NormalLinear([0])],
+    ids=lambda leaf: type(leaf).__name__,
+)
+def test_normal_leaves_of_every_size(leaf, size):
+    post = fit(leaf, size * (np.log(UNIT) + 3.0 * PAIRS[:, 0]))
+    ends = post.predict_interval([[1.0]])[0] / size
+    assert -10.0 < ends[0] < ends[1] < 10.0
+    check_draws(post)
+
+
+@pytest.mark.more(everyday=["zero", "3 and 10,000", "0 and 1e6"])
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_of_every_size(name):
+    post = fit(pt.PoissonGamma(), COUNTS[name])
+    ends = post.predict_interval([[0.0], [1.0]], 0.999)
+    assert np.array_equal(ends, np.floor(ends)) and np.all(ends >= 0.0)
+    check_draws(post)
+
+
+def as_mixture(weights):
+    return Mixture(np.arange(len(weights)), np.array(weights), np.array([0, len(weights)]))
+
+
+def of(kind, *parameters):
+    return kind(*(np.atleast_1d(np.asarray(p, dtype=float)) for p in parameters))
+
+
+def by_scipy(family, *parameters):
+    return of(lambda *arrays: Distributions(family, *arrays), *parameters)
+
+
+@pytest.mark.more(everyday=["1e-09-1e-200", "0.0005-1e-200", "0.05-1e-100", "0.5-1e-61", "0.95-1.0"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("q", [1e-9, 0.0005, 0.05, 0.5, 0.95, 0.9995, 1.0 - 1e-9])
+def test_quantiles_of_one_distribution_scale(q, size):
+    """The quantile at any size is that at size one, which SciPy has, and tails have a small relative error."""
+    for distribution, unit in (
+        (by_scipy("betaprime", 2.0, 5.0, 0.0, size), stats.betaprime(2.0, 5.0)),
+        (by_scipy("betaprime", 0.5, 400.0, 0.0, size), stats.betaprime(0.5, 400.0)),
+        (of(Burr, 1.0, 3.0, size), stats.lomax(3.0)),
+        (of(StudentT, 5.0, 0.0, size), stats.t(5.0)),
+    ):
+        result = as_mixture([1.0]).quantile(distribution, q)
+        exact = unit.ppf(q) if q < 0.5 else unit.isf(1.0 - q)
+        rel = STUDENT_ACCURACY if unit.dist.name == "t" else 1e-10
+        assert result[0] / size == pytest.approx(exact, rel=rel, abs=1e-12)
+        assert distribution.below(result)[0] == pytest.approx(q, rel=rel)
+        assert distribution.above(result)[0] == pytest.approx(1.0 - q, rel=rel)
+
+
+class TestNoEndOfTheSearchIsAnAnswer:
+    def test_one_class(self):
+        truth = exact.solve(pt.TreeModel(PAIRS, ["p"] * len(PAIRS)))
+        for post in (truth, truth.sample(20, rng=1)):
+            assert post.credible_interval(PAIRS[:3]).tolist() == [[[1.0, 1.0]]] * 3
+        assert "e+308" not in str(truth.sample(20, rng=1).shapes())
+
+    def test_classes_with_almost_no_prior(self):
+        model = pt.TreeModel(PAIRS, PAIRS[:, 0] > 0.0, leaf=pt.DirichletMultinomial(1e-100))
+        stump = pt.Tree([0, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])
+        ends = pt.posterior_from_trees(model, [stump]).credible_interval(PAIRS)
+        assert np.unique(ends).tolist() == [0.0, 1.0] and (ends[PAIRS[:, 0] > 0.0, 1] == 1.0).all()
+
+    def test_beyond_all_floats(self):
+        mix = as_mixture([0.5, 0.5])
+        huge = Burr(np.full(2, 0.01), np.array([1.0, 2.0]), np.ones(2))
+        assert mix.quantile(huge, 0.9999) == np.inf and 0.0 < mix.quantile(huge, 0.5) < 1e20
+        assert mix.quantile(huge, 1e-9) == 0.0
+        assert mix.quantile(by_scipy("gamma", [1e-100, 1e-90], np.zeros(2), np.ones(2)), 0.5) == 0.0
+
+    def test_a_probability_that_is_no_number(self):
+        assert np.isnan(as_mixture([1.0]).quantile(by_scipy("beta", 2.0, -1.0), 0.5))
+
+
+def hazard(rate, rows, k):
+    time, event = TIMES[rows].T
+    e = E[rows]
+    return float(np.sum(event * (np.log(rate * e * k) + (k - 1.0) * np.log(time)) - rate * e * time**k))
+
+
+def model_of(name, **more):
+    leaf, y, _ = LEAVES[name]
+    return pt.TreeModel(EXPOSED, y, leaf=leaf, **PRIOR, **more)
+
+
+@pytest.mark.more(everyday=["exponential"])
+@pytest.mark.parametrize("name", LEAVES)
+def test_the_score_is_the_integral_of_the_likelihood(name):
+    model, likelihood = model_of(name), LEAVES[name][2]
+    own = model.leaf.row_stats(model.target)
+    prior = stats.gamma(2.5, scale=1.0 / 3.0)
+    for rows in ([0], [1, 2, 3], list(range(N_EXPOSED))):
+
+        def density(value, rows=rows):
+            return prior.pdf(value) * math.exp(likelihood(value, rows) + 30.0)
+
+        expected = math.log(integrate.quad(density, 0.0, 8.0, limit=300, epsrel=1e-10)[0]) - 30.0
+        sums = own[rows].sum(axis=0)
+        assert model.leaf.log_score(sums, model.target) == pytest.approx(expected, abs=1e-7)
+        assert leaf_score(model.lowered.leaf, sums[None], 0) == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.more(everyday=["exponential"])
+@pytest.mark.parametrize("name", LEAVES)
+def test_the_evidence_is_the_sum_over_all_trees(name):
+    model = model_of(name, sample_weight=EXPOSED_RNG.choice([1.0, 2.0], N_EXPOSED))
+    truth = exact.solve(model, progress=False)
+    best = truth.best_trees(100_000)
+    assert truth.log_evidence == pytest.approx(special.logsumexp([model.log_posterior(tree) for tree in best.trees]))
+
+
+@pytest.mark.more(everyday=["exponential"])
+@pytest.mark.parametrize("name", LEAVES)
+def test_predictions_at_an_exposure_are_the_means_of_draws(name):
+    model = model_of(name)
+    truth = exact.solve(model, progress=False)
+    at_one, at_exposure = truth.predict(EXPOSED), truth.predict(EXPOSED, exposure=E)
+    power = {"weibull": -1.0 / 1.6, "exponential": -1.0}.get(name, 1.0)
+    assert at_exposure == pytest.approx(at_one * E**power)
+    assert truth.predict(EXPOSED[:1], exposure=2.0) == pytest.approx(at_one[:1] * 2.0**power)
+    rng, leaf = np.random.default_rng(1), model.leaf
+    zeros = np.zeros((1, leaf.n_stats(model.target)))
+    rate = np.repeat(leaf.draw_parameters(rng, zeros, model.target)[0], N_EXPOSED)
+    sample = [leaf.draw_given(rng, [rate], model.target, np.arange(N_EXPOSED)) for _ in range(20_000)]
+    assert np.mean(sample, axis=0) == pytest.approx(leaf.expectation_given([rate])[:, 0] * E**power, rel=0.08)
+
+
+def test_exposures_refused():
+    with pytest.raises(ValueError, match=r"exposure has shape \(2,\); y has 9 rows"):
+        pt.TreeModel(EXPOSED, TIMES, leaf=pt.ExponentialGamma(exposure=[1.0, 2.0]))
+    refuses(r"exposure=0\.0 is out of range", lambda: pt.WeibullGamma(exposure=np.zeros(N_EXPOSED)))
+    frame = pd.DataFrame(EXPOSED)
+    with pytest.raises(ValueError, match="exposure has"):
+        pt.TreeModel(
+            frame, EXPOSED_COUNTS, leaf=pt.PoissonGamma(exposure=pd.Series(E, index=np.arange(N_EXPOSED)[::-1]))
+        )
+    truth = exact.solve(model_of("exponential"), progress=False)
+    refuses("out of range", lambda: truth.predict(EXPOSED, exposure=-1.0))
+    refuses(r"shape \(2,\); X has 9 rows", lambda: truth.predict(EXPOSED, exposure=[1.0, 2.0]))
+    refuses("for exposure 1", lambda: truth.calibration(EXPOSED, TIMES))
+    normal = exact.solve(pt.TreeModel(EXPOSED, EXPOSED_RNG.normal(size=N_EXPOSED), **PRIOR), progress=False)
+    refuses("NormalInverseGamma has no exposure", lambda: normal.predict(EXPOSED, exposure=2.0))

@@ -1,13 +1,32 @@
-"""KD trees, dyadic trees and context trees are what their definitions say; split probabilities of fixed trees."""
+"""KD trees, dyadic trees and context trees are what their definitions say; split priors of one's own."""
+
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+import exact
 import pactree_mcmc as pt
 from pactree_mcmc.tree.arrays import LEAF
+from tests.problems.priors import WEIGHED, deep, even, late, near, own_splits, wide
+from tests.problems.refusals import refuses
 from tests.reference import pac_bayes as naive
+
+RNG = np.random.default_rng(3)
+NEAR = pt.CustomSplits(near, params=[0.5, 0.3])
+GRID = pt.GridCuts([[0.25, 0.5, 0.75], [0.5, 1.5, 2.5], None])
+SPLITS = {
+    "even": pt.CustomSplits(even, pt.LocalCuts(min_leaf=2)),
+    "near": NEAR,
+    "near on a grid": pt.CustomSplits(near, GRID, params=[0.5, 0.3]),
+    "wide": pt.CustomSplits(wide, over="cell"),
+    "deep": pt.CustomSplits(deep, over="cell", by_depth=True),
+    "deep on a grid": pt.CustomSplits(deep, GRID, over="cell", by_depth=True),
+    "late": pt.CustomSplits(late, pt.LocalCuts(feature_weights=[1.0, 2.0, 0.5])),
+}
+LEVEL = 1.0
 
 
 def _cells(tree, X):
@@ -21,7 +40,6 @@ def _cells(tree, X):
 
 
 def _best_fraction(x):
-    """Return twice the smallest possible distance of the left size from the middle."""
     sizes = [int((x <= v).sum()) for v in np.unique(x)[:-1]]
     return min(abs(2 * s - len(x)) for s in sizes)
 
@@ -64,14 +82,10 @@ def test_kd_tree_refuses():
     for depth in (0, 1.5, True, 5000):
         with pytest.raises(ValueError, match="depth="):
             pt.kd_tree(X, depth)
-    with pytest.raises(ValueError, match="rule='mean' is unknown"):
-        pt.kd_tree(X, 2, rule="mean")
-    with pytest.raises(ValueError, match="coordinate='first' is unknown"):
-        pt.kd_tree(X, 2, coordinate="first")
-    with pytest.raises(ValueError, match="column 'a' is nominal"):
-        pt.kd_tree(pd.DataFrame({"a": pd.Categorical(["x", "y"])}), 2)
-    with pytest.raises(ValueError, match="contains NaN"):
-        pt.kd_tree([[0.0], [np.nan]], 2)
+    refuses("rule='mean' is unknown", lambda: pt.kd_tree(X, 2, rule="mean"))
+    refuses("coordinate='first' is unknown", lambda: pt.kd_tree(X, 2, coordinate="first"))
+    refuses("column 'a' is nominal", lambda: pt.kd_tree(pd.DataFrame({"a": pd.Categorical(["x", "y"])}), 2))
+    refuses("contains NaN", lambda: pt.kd_tree([[0.0], [np.nan]], 2))
 
 
 def test_contexts_read_the_sequence_backwards():
@@ -87,8 +101,7 @@ def test_a_context_tree_has_a_leaf_for_each_context(depth, m):
     design = pt.context_tree(depth, m)
     assert design.tree.n_leaves == m**depth
     contexts = np.array(np.meshgrid(*[range(m)] * depth)).reshape(depth, -1).T
-    assert len(set(design.tree.apply(contexts.astype(float)))) == m**depth
-    assert design.shape().depth.max() == depth
+    assert len(set(design.tree.apply(contexts.astype(float)))) == m**depth and design.shape().depth.max() == depth
     assert int((design.tree.feature != LEAF).sum() - design.joint.sum()) == (m**depth - 1) // (m - 1)
 
 
@@ -109,12 +122,9 @@ def test_trees_are_those_grown_plainly(seed, labelled):
 @pytest.mark.parametrize("design", [pt.dyadic_tree, pt.kd_tree])
 def test_bad_input_is_refused(design):
     X = np.arange(6.0)[:, None]
-    with pytest.raises(ValueError, match="depth=0 is out of range"):
-        design(X, 0)
-    with pytest.raises(ValueError, match=r"y has shape \(5,\); X has 6 rows"):
-        design(X, 2, y=np.zeros(5))
-    with pytest.raises(ValueError, match="contains NaN"):
-        design(X * np.nan, 2)
+    refuses("depth=0 is out of range", lambda: design(X, 0))
+    refuses(r"y has shape \(5,\); X has 6 rows", lambda: design(X, 2, y=np.zeros(5)))
+    refuses("contains NaN", lambda: design(X * np.nan, 2))
 
 
 def fitted(seed, n=60):
@@ -142,5 +152,115 @@ def test_split_probabilities_are_those_of_local_cuts(seed):
 @pytest.mark.parametrize("rho", [-0.1, 1.0, float("nan")])
 def test_rho_out_of_range(rho):
     X, _, design = fitted(0)
-    with pytest.raises(ValueError, match="out of range"):
-        design.split_probabilities(X, rho)
+    refuses("out of range", lambda: design.split_probabilities(X, rho))
+
+
+X = np.column_stack([RNG.random(40).round(1), RNG.integers(0, 4, 40), RNG.integers(0, 3, 40)]).astype(float)
+Y = (X[:, 0] + 0.4 * RNG.normal(size=40) > 0.5).astype(int)
+
+
+def model_of(split_prior, max_depth=2, **parts):
+    return pt.TreeModel(
+        X, Y, split_prior=split_prior, nominal=[2], tree_prior=pt.ChipmanPrior(max_depth=max_depth), **parts
+    )
+
+
+@pytest.mark.more(everyday=["1-even", "2-near"])
+@pytest.mark.parametrize("name", WEIGHED)
+@pytest.mark.parametrize("of", [pt.LocalCuts(), pt.LocalCuts(min_leaf=2), pt.GridCuts(3)], ids=["1", "2", "grid"])
+def test_both_forms_are_one_prior(name, of):
+    if name == "even" and isinstance(of, pt.GridCuts):
+        pytest.skip("needs rows")
+    assert pt.testing.check_split_prior(own_splits(of, WEIGHED[name])).max_difference < 1e-12
+
+
+def test_a_weight_of_one_is_the_prior_that_is_weighed():
+    for of in (pt.LocalCuts(min_leaf=2, feature_weights=[1.0, 2.0, 3.0]), GRID):
+        one = model_of(pt.CustomSplits(lambda cut: 1.0, of))
+        truth, other = exact.solve(model_of(of)), exact.solve(one)
+        assert other.log_evidence == pytest.approx(truth.log_evidence, abs=1e-10)
+
+
+class TestFiles:
+    @pytest.mark.more
+    def test_a_file_holds_no_code_and_says_so(self, tmp_path):
+        path = tmp_path / "post.nc"
+        post = pt.sample(model_of(NEAR), 30, tune=10, chains=1, rng=1, progress=False)
+        post.save(path)
+        refuses("a file holds no code: give the split prior", lambda: pt.load(path))
+        loaded = pt.load(path, split_prior=pt.CustomSplits(near, params=[0.5, 0.3]))
+        assert np.array_equal(loaded.predict_proba(X), post.predict_proba(X))
+        longer = pt.resume(loaded, 20, progress=False)
+        assert longer.n_draws == 50
+        assert np.array_equal(pt.resume(post, 20, progress=False).predict_proba(X), longer.predict_proba(X))
+        resumed = pt.resume(path, 20, split_prior=NEAR, progress=False)
+        assert np.array_equal(resumed.predict_proba(X), longer.predict_proba(X))
+
+    @pytest.mark.more(everyday=["other0-its name"])
+    @pytest.mark.parametrize(
+        ("other", "said"),
+        [
+            (pt.CustomSplits(even), "its name"),
+            (pt.CustomSplits(near, params=[0.5, 0.4]), "its params"),
+            (pt.CustomSplits(near, params=[0.5, 0.3], over="cell"), "its over"),
+            (pt.CustomSplits(near, pt.LocalCuts(min_leaf=2), params=[0.5, 0.3]), "its splits are those of"),
+            (pt.CustomSplits(near, GRID, params=[0.5, 0.3]), "its splits are those of"),
+            (pt.CustomSplits(lambda cut, p: 2.0 + cut.at * p[0], params=[0.5, 0.3], name="near"), "its weights"),
+        ],
+    )
+    def test_another_one_is_refused(self, tmp_path, other, said):
+        model_of(NEAR).save(tmp_path / "model.nc")
+        refuses(f"another split prior.*{said}", lambda: pt.load(tmp_path / "model.nc", split_prior=other))
+
+
+def counted(cut):
+    return 1.0 + LEVEL * cut.number
+
+
+class TestWhatIsWrong:
+    @pytest.mark.parametrize(
+        ("call", "message"),
+        [
+            (lambda: pt.CustomSplits(3), "weight is"),
+            (lambda: pt.CustomSplits(even, pt.LocalCuts(trivial=True)), "without trivial"),
+            (lambda: pt.CustomSplits(even, pt.DyadicCuts(2)), "LocalCuts or GridCuts"),
+            (lambda: pt.CustomSplits(even, over="node"), "over="),
+            (lambda: pt.CustomSplits(even, by_depth=3), "by_depth"),
+            (lambda: pt.CustomSplits(even, params=[np.nan]), "params is"),
+            (lambda: pt.CustomSplits(even, name=3), "name is"),
+            (lambda: model_of(pt.CustomSplits(lambda cut: -1.0)), "weighs Cut.*with -1.0"),
+            (lambda: model_of(pt.CustomSplits(lambda cut: math.log(-cut.n_splits))), "with nan"),
+            (lambda: model_of(pt.CustomSplits(lambda cut: 1e101)), r"with 1e\+101"),
+            (lambda: model_of(pt.CustomSplits(even, GRID)), "with nan"),
+            (lambda: model_of(pt.CustomSplits(lambda cut: 1.0 + cut.depth)), "give by_depth=True"),
+            (lambda: pt.TreeModel([[0.0], [np.nan], [1.0]], [0, 1, 1], missing="branch", split_prior=NEAR), "missing"),
+            (lambda: model_of(pt.CustomSplits(lambda cut: [cut.at])), "cannot be compiled"),
+            (lambda: NEAR.check(X, cells=0), "cells"),
+            (lambda: pt.resume(3, split_prior=NEAR), "split_prior= is for the path"),
+            (lambda: exact.DesignCounts(SPLITS["near on a grid"]), "weighs splits"),
+        ],
+    )
+    def test_is_refused(self, call, message):
+        refuses(message, call, (ValueError, TypeError))
+
+    def test_a_weight_that_fails_further_down_stops_both_engines(self):
+        """The root's splits are fine; only `check` sees, and names, those of other cells."""
+
+        def fails(cut):
+            return cut.n_splits - 1.5
+
+        splits, x = pt.CustomSplits(fails), np.arange(6.0)[:, None]
+        model = pt.TreeModel(x, [0, 1, 1, 0, 1, 0], split_prior=splits)
+        refuses(r"weighs Cut.*n_splits=1.0.*with -0.5", lambda: splits.check(x))
+        refuses("the weight of a split is negative", lambda: exact.solve(model))
+        with pytest.raises(ValueError, match="the weight of a split is negative"):
+            pt.sample(model, 200, tune=10, chains=1, rng=1, progress=False)
+
+    @pytest.mark.planted
+    def test_a_weight_that_reads_what_changes_is_seen(self, monkeypatch):
+        """Compiled once, its number stays; plainly it is another by then."""
+        splits = pt.CustomSplits(counted)
+        splits.check(X)
+        monkeypatch.setattr(f"{__name__}.LEVEL", 2.0)
+        refuses("both must be the same function", lambda: splits.check(X))
+        refuses("both must be the same function", lambda: model_of(splits))

@@ -49,7 +49,6 @@ def models() -> list[pt.TreeModel]:
     words = assert_type(pt.contexts([0, 1, 0, 1, 1, 0, 1], 2, 2), pt.Contexts)
     assert_type(words.X, Array)
     assert_type(words.y, Array)
-
     found = [
         pt.TreeModel(X, LABELS),
         pt.TreeModel(X, LABELS, tree_prior=chipman, split_prior=local, leaf=pt.DirichletMultinomial(alpha=0.5)),
@@ -147,13 +146,7 @@ def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert_type(post.log_evidence, float | None)
     for number in (post.n_chains, post.n_draws, post.draws.n_distinct_trees):
         assert_type(number, int)
-    for by_draw in (
-        post.log_prior,
-        post.log_score,
-        post.n_leaves,
-        post.depth,
-        post.root_feature,
-    ):
+    for by_draw in (post.log_prior, post.log_score, post.n_leaves, post.depth, post.root_feature):
         assert_type(by_draw, Array)
     for by_tree in (
         post.draws.log_prior_of_tree,

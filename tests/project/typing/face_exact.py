@@ -26,15 +26,9 @@ from pactree_mcmc.smc import ProgressiveSample
 Array = npt.NDArray[Any]
 # mypy reads a function of an AnyPosterior once for each of the classes
 AnyPosterior = TypeVar(
-    "AnyPosterior",
-    pt.Posterior,
-    pt.SampledPosterior,
-    ProgressiveSample,
-    exact.ExactPosterior,
-    ProgressiveMixture,
+    "AnyPosterior", pt.Posterior, pt.SampledPosterior, ProgressiveSample, exact.ExactPosterior, ProgressiveMixture
 )
 TreePrior = pt.BranchingProcess | pt.ChipmanPrior | pt.LeafPenalty
-
 X = np.random.default_rng(0).uniform(size=(16, 2))
 LABELS = np.where(X[:, 0] > 0.5, "yes", "no")
 NUMBERS = np.where(X[:, 0] > 0.5, 1.0, 0.0) + 0.1 * X[:, 1]
