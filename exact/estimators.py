@@ -164,7 +164,7 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> SortedRows:
     X, y = read_data(estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
     check_classification_targets(y)
     if sample_weight is not None:
-        place = _repeated_indices(X, y, sample_weight)
+        place = _repeated_indices(X, sample_weight)
         X, y = X[place], y[place]
     classes, label = np.unique(y, return_inverse=True)
     order = sorted_order(X, label)
@@ -190,7 +190,7 @@ def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:
     return order
 
 
-def _repeated_indices(X: np.ndarray, y: np.ndarray, sample_weight: Any) -> np.ndarray:
+def _repeated_indices(X: np.ndarray, sample_weight: Any) -> np.ndarray:
     """Return the indices of the rows of ``X``, each repeated ``sample_weight`` times (a whole number >= 0, checked)."""
     weight = _check_sample_weight(read_numbers("sample_weight", sample_weight), X, dtype=np.float64)
     odd = np.flatnonzero((weight < 0.0) | (weight != np.floor(weight)))

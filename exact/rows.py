@@ -184,7 +184,7 @@ class GraphRows(RowLaw):
             elif isinstance(scale, DyadicScale):
                 codes[:, c], is_certain[:, c] = scale.encode(x), ~np.isnan(x)
             elif self._router.local:
-                codes[:, c], is_certain[:, c] = self._local_codes(c, scale, x)
+                codes[:, c], is_certain[:, c] = self._local_codes(scale, x)
             else:
                 codes[:, c], is_certain[:, c] = np.searchsorted(scale.cuts, x), ~np.isnan(x)
         certain: np.ndarray = np.all(is_certain[:, self._split_coordinates], axis=1)
@@ -192,8 +192,8 @@ class GraphRows(RowLaw):
             certain &= occurs_in(codes[:, self._split_coordinates], self.model.units.codes[self._split_coordinates].T)
         return NewRows(X, codes, certain)
 
-    def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes (n,) of numbers of coordinate ``c`` under local cuts, and True if a code is certain."""
+    def _local_codes(self, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the codes (n,) of numbers of a coordinate under local cuts, and True if a code is certain."""
         # a code is the number of a group of neighbouring training values, whose ends ``scale`` has. It is certain
         # if the number lies between training values with this code. If splits use one coordinate only, all
         # thresholds lie between neighbouring codes, so that each number but NaN has a certain code.

@@ -98,7 +98,7 @@ def check_draws(draws: Any, model: TreeModel) -> None:
     for name in ("log_prior", "log_score"):
         check_kind_and_shape(getattr(draws, name), "f", (n_trees,), name)
         require(np.isfinite(getattr(draws, name)), f"{name} is not finite")
-    _check_counts(draws, model)
+    _check_counts(draws)
 
 
 def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
@@ -128,7 +128,7 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
     require(inner | ((trees.right == 0) & (trees.categories == -1) & ~trees.default_left), "a leaf has a split")
 
 
-def _check_counts(draws: Any, model: TreeModel) -> None:
+def _check_counts(draws: Any) -> None:
     """Raise an error if counts of moves, variances, weights or diagnostics of tempering do not fit the draws."""
     chains, length = draws.tree_of_draw.shape
     require(isinstance(draws.moves, tuple) and all(type(x) is str for x in draws.moves), "the moves have no names")

@@ -146,7 +146,7 @@ class _SplitPriorCheck:
         if not chain.state.node[node].splittable:
             return []
         plain_log_p: dict[Hashable, float] = {}
-        for split in self._all_splits(cell):
+        for split in self._all_splits():
             log_p = self.rules.log_probability(cell, split)
             if log_p > -math.inf:
                 plain_log_p[self._key(cell, split)] = log_p
@@ -211,8 +211,8 @@ class _SplitPriorCheck:
             is_right = is_right and (self.columns[k] or box[k, 1] == side.high[k])
         self._require(bool(is_right), cell, f"other children compiled than plainly, of {split}")
 
-    def _all_splits(self, cell: PlainCell) -> Iterator[PlainSplit]:
-        """Yield every split of a cell that any split prior could have: all subsets of categories and all cuts."""
+    def _all_splits(self) -> Iterator[PlainSplit]:
+        """Yield every split that a cell could have under any split prior: all subsets of categories and all cuts."""
         for k, n_codes in enumerate(self.model.n_codes.tolist()):
             if self.columns[k]:
                 for bits in range(1 << n_codes):

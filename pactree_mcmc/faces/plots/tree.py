@@ -379,8 +379,6 @@ def _draw_histograms(drawing: TreeDrawing, leaf: np.ndarray, y: np.ndarray, weig
 
 # inches: smallest width of a leaf of a shape, and height of the strip of a mean
 MIN_LEAF_WIDTH, STRIP_HEIGHT = 1.0, 0.14
-# largest number of classes in a leaf of a shape, and of letters of the name of one
-MAX_CLASSES, MAX_CLASS_LETTERS = 8, 32
 CONSENSUS_BOX_WIDTH = 1.75  # width of a node of a consensus tree with the gap to the next, in inches
 MAX_LISTED_CLASSES = 6  # largest number of classes that are all listed in a node of a consensus tree
 CERTAIN_COLOR, CERTAIN_OPACITY = (0.0, 0.45, 0.7), 0.45  # colour of a certain node of a consensus tree, and its opacity
@@ -570,7 +568,7 @@ def _consensus_node_lines(tree: ConsensusTree, node: int) -> list[str]:
     if tree.value is None or tree.classes is None:
         return lines + [line for text in tree.said[node] for line in wrap_words(text, 24)]
     k = len(tree.classes)
-    listed_classes = (
-        np.arange(k) if 2 < k <= MAX_LISTED_CLASSES else np.argsort(-tree.value[node], kind="stable")[: 1 + (k > 2)]
-    )
-    return lines + [f"{class_label(tree.classes.tolist()[j])}: {tree.value[node][j]:.2f}" for j in listed_classes]
+    listed = np.arange(k) if k > 2 else np.argsort(-tree.value[node], kind="stable")[:1]
+    if k > MAX_LISTED_CLASSES:
+        listed = np.argsort(-tree.value[node], kind="stable")[:2]
+    return lines + [f"{class_label(tree.classes.tolist()[j])}: {tree.value[node][j]:.2f}" for j in listed]
