@@ -154,7 +154,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
         raise ValueError("the two posteriors are of different models; give both engines one model: sampled.model.")
 
     if not sampled.draws.sees_all_rows or sampled.draws.has_model_prior != truth._odds_by_model:
-        raise ValueError("the two posteriors have different priors or rows; compare posteriors of one kind.")
+        raise ValueError("one posterior is of stages or has the global splitting prior; give two of one kind.")
     return Comparison(list(_comparison_rows(truth, sampled, X)))
 
 

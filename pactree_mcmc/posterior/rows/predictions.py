@@ -636,5 +636,7 @@ def values_at_exposure(model: TreeModel, values: np.ndarray, exposures: np.ndarr
         is_lost = ~np.isfinite(factor) | (factor == 0.0)
         if is_lost.any():
             wrong = exposures[np.argmax(is_lost)]
-            raise ValueError(f"exposure={wrong} gives times beyond 1e308 or below 1e-308; give exposures nearer to 1.")
+            raise ValueError(
+                f"exposure={wrong} multiplies the times beyond 1e308 or its inverse; give one nearer to 1."
+            )
         return values * factor.reshape(-1, *[1] * (values.ndim - 1))
