@@ -636,7 +636,5 @@ def values_at_exposure(model: TreeModel, values: np.ndarray, exposures: np.ndarr
         is_lost = ~np.isfinite(factor) | (factor == 0.0)
         if is_lost.any():
             wrong = exposures[np.argmax(is_lost)]
-            raise ValueError(
-                f"exposure={wrong} multiplies the times beyond 1e308 or its inverse; give one nearer to 1."
-            )
+            raise ValueError(f"exposure={wrong} multiplies the times beyond all floats; give one nearer to 1.")
         return values * factor.reshape(-1, *[1] * (values.ndim - 1))
