@@ -355,8 +355,8 @@ BUGS = (
         ANSWERS,
         "distance of trees counts common cells once",
         "pactree_mcmc/posterior/trees/distances.py",
-        "sizes - 2 * n_common_cells(",
-        "sizes - n_common_cells(",
+        "n_cells - 2 * n_common_cells(",
+        "n_cells - n_common_cells(",
         "tests/posterior/test_credible.py tests/posterior/test_evidence.py",
     ),
     Bug(
