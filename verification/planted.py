@@ -153,14 +153,6 @@ BUGS = (
     ),
     Bug(
         MOVES,
-        "reshape weighs a union by the pieces one level too high",
-        "pactree_mcmc/mcmc/moves/reshape.py",
-        "scratch.log_prior[i, k, d + 1] + scratch.log_prior[k + 1, j, d + 1]",
-        "scratch.log_prior[i, k, d + 1] + scratch.log_prior[k + 1, j, d]",
-        "tests/mcmc/moves/test_transitions.py -k reshape",
-    ),
-    Bug(
-        MOVES,
         "Blanchard's growth without the factor r",
         "pactree_mcmc/mcmc/moves/blanchard.py",
         "leaf, -log_r - state.node[leaf].log_rule)",

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.checks import as_number, repr_of
 from ..files.encoding import register_class
-from .moves import blanchard, change, collapsed, grow_prune, informed_change, learned, reshape, rotate, swap
+from .moves import blanchard, change, collapsed, grow_prune, informed_change, learned, rotate, swap
 from .moves.base import AbsentMove, Move
 
 PROPOSALS_PER_DRAW = 100
@@ -30,30 +30,27 @@ LIBRARY_MOVES = {
         change.SHIFT,
         swap.MOVE,
         rotate.MOVE,
-        reshape.MOVE,
         learned.MOVE,
         informed_change.MOVE,
     )
 }
 """Moves of the library by name."""
-REMOVED_MOVES = ("redraw", "regrow-1", "regrow-2", "regrow-line", "restructure", "subgraph")
+REMOVED_MOVES = ("redraw", "regrow-1", "regrow-2", "regrow-line", "reshape", "restructure", "subgraph")
 """Names of moves of earlier versions."""
 LOCAL_WEIGHTS = {
-    "collapsed": 0.515,
-    "rotate": 0.29,
-    "change": 0.065,
-    "shift": 0.065,
-    "reshape": 0.055,
+    "collapsed": 0.55,
+    "rotate": 0.3,
+    "change": 0.07,
+    "shift": 0.07,
     "informed-change": 0.01,
 }
 WHOLE_WEIGHTS = {
     "learned": 0.05,
     "informed-change": 0.02,
-    "collapsed": 0.522,
-    "rotate": 0.225,
-    "change": 0.083,
-    "reshape": 0.03,
-    "swap": 0.07,
+    "collapsed": 0.54,
+    "rotate": 0.23,
+    "change": 0.085,
+    "swap": 0.075,
 }
 KERNEL_WEIGHTS = {
     "local": LOCAL_WEIGHTS,

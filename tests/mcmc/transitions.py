@@ -35,7 +35,6 @@ MOVES = {
     "shift": "mcmc.moves.change",
     "swap": "mcmc.moves.swap",
     "rotate": "mcmc.moves.rotate",
-    "reshape": "mcmc.moves.reshape",
 }
 """Those of the steps that need grow and prune beside them."""
 STEPS = KERNELS | MOVES

@@ -16,7 +16,7 @@ from tests.problems.lazy import MadeWhenUsed
 
 LISTS = ("growable", "prunable", "internal", "free")
 PRIOR = pt.ChipmanPrior(0.95, 1.0)
-MOVES = ("grow-prune", "blanchard", "collapsed", "change", "shift", "swap", "rotate", "reshape")
+MOVES = ("grow-prune", "blanchard", "collapsed", "change", "shift", "swap", "rotate")
 EVERY_MOVE = dict.fromkeys((*MOVES, "informed-change"), 1.0)
 
 

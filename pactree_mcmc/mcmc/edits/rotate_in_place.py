@@ -134,16 +134,11 @@ def log_prior_factor(model: Lowered, state: ChainState, node: int) -> float:
 def update_lists_of_rotation(state: ChainState, v: int) -> None:
     """Update the lists after the rotation of v was accepted."""
     relist_prunable(state, v)
-    relist_growable(state, state.node[v].parent)
-    state.count[TREE_CHANGED] = 1
-
-
-@jit
-def relist_growable(state: ChainState, top: int) -> None:
-    """Update the entries of all leaves at and below ``top`` in the list of growable leaves."""
-    node = np.int64(top)
+    top = np.int64(state.node[v].parent)
+    node = top
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable != (state.node[node].growable_at != NONE):
             unlist_growable(state, node)
             list_growable(state, node)
         node = next_node(state, node, top)
+    state.count[TREE_CHANGED] = 1

@@ -37,7 +37,7 @@ N_COUNTS = 0
 """Number of counts of a user's move, in its loop (`compile_loop`). 0 turns the check of ``which`` off."""
 
 
-SCRATCH_BY_FLAG = {"replaces": ("replace", "reshape"), "scans": ("scan",), "guided": ("density",)}
+SCRATCH_BY_FLAG = {"replaces": ("replace",), "scans": ("scan",), "guided": ("density",)}
 """Groups of scratch arrays that a move needs by its flags. A file says if the move needs the first group of each."""
 
 

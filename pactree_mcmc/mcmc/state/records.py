@@ -150,11 +150,6 @@ def _integer_record(*names: str) -> np.dtype:
 NOTE = _integer_record("planned_at", "piece", "preorder")
 # split drawn by a scan, and the number of cuts from this one on that separate the rows alike
 DRAWN_SPLIT = _integer_record("cut", "upper", "categories", "n_alike")
-# node of a block and its cut, which separates two neighbouring pieces (`reshape`)
-GAP = _integer_record("node", "cut", "upper")
-# pieces from first to last still to be arranged in a subtree (`reshape`), the left child (`on_left` 1) or right child
-# (0) of the parent, or the top of the block if that is -1
-PENDING_UNION = _integer_record("first", "last", "parent", "on_left")
 
 
 def allocate_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collection[str] = ()) -> Any:
@@ -170,13 +165,12 @@ def allocate_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collect
 
 
 # names of the groups of arrays that a chain has only if some of its moves need them
-SCRATCH_NAMES = ("scan", "replace", "reshape", "density", "informed")
+SCRATCH_NAMES = ("scan", "replace", "density", "informed")
 # largest number of categories in a cell for which `split_sums` evaluates all partitions into two sets
 MAX_PARTITIONED_CATEGORIES = 8
 # bound on the number of partitions of `MAX_PARTITIONED_CATEGORIES` categories into two sets
 MAX_PARTITIONS = 1 << (MAX_PARTITIONED_CATEGORIES - 1)
 MAX_INFORMED_LEAVES = 256  # largest number of leaves below each child of a node whose split an informed change draws
-MAX_RESHAPED_PIECES = 24  # largest number of subtrees (pieces) below a block of nodes that is reshaped
 MAX_SAMPLED_SPLITS = 2048  # largest number of splits in the sample of a cell (`systematic`)
 
 
@@ -209,21 +203,6 @@ class Replace(NamedTuple):
 
     # units of the node whose subtree is replaced, in their order before the replacement
     order: Annotated[np.ndarray, np.int32, "units"]
-
-
-class Reshape(NamedTuple):
-    """Block of nodes that split on one ordered feature, and the pieces below it (`reshape`)."""
-
-    piece: Annotated[np.ndarray, np.int64, MAX_RESHAPED_PIECES]  # top node of each piece, from left to right
-    gap: Annotated[np.recarray, GAP, MAX_RESHAPED_PIECES]  # split between each piece and the next
-    # unions of pieces that are to be arranged, on a stack
-    pending: Annotated[np.recarray, PENDING_UNION, MAX_RESHAPED_PIECES]
-    # log R of the cut behind piece k in the union of pieces i to j, at [i, j, k]. If all cuts of a union have the same
-    # R, it is at [i, j, 0] alone.
-    log_rule: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES]
-    # log sum of the priors of the trees over pieces i to j with top d levels below the block's top, at [i, j, d]
-    log_prior: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES]
-    term: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES]  # log terms of one entry of ``log_prior``, by cut
 
 
 class Density(NamedTuple):
@@ -289,7 +268,6 @@ class Scratch(NamedTuple):
     codes: Codes
     scan: Scan
     replace: Replace
-    reshape: Reshape
     density: Density
     informed: Informed
 

@@ -66,7 +66,7 @@ class CustomSplits(SplitPrior):
     by_depth : bool, default False
         If True, the weight may depend on ``cut.depth``, 0 at the root; otherwise that is always 0. Cells with equal
         rows, or boxes, are then distinguished by their depth. So the exact engine has more cells, by a factor of at
-        most the number of depths, and the move *reshape* is off.
+        most the number of depths.
     name : str, optional
         Name that identifies the prior in files. Default: that of ``weight``.
 

@@ -29,7 +29,7 @@ from tests.problems.spaces import case_problem
 GROW_PRUNE, BLANCHARD, COLLAPSED, CHANGE, INFORMED, SWAP = (
     f"mcmc.moves.{name}" for name in ("grow_prune", "blanchard", "collapsed", "change", "informed_change", "swap")
 )
-ROTATE, RESHAPE = "mcmc.moves.rotate", "mcmc.moves.reshape"
+ROTATE = "mcmc.moves.rotate"
 GROWTH, MERGE, ROTATION = "mcmc.edits.grow", "mcmc.edits.merge", "mcmc.edits.rotate_in_place"
 SCAN, SPLITS = "mcmc.sums.split_sums", "mcmc.state.splits"
 CHAIN, CARRY, LAST_ROW = "mcmc.chain.chain", "mcmc.edits.carry_over", 3
@@ -353,22 +353,6 @@ ROTATE_BUGS = {
 }
 
 
-def depth_forgotten(right, model, state, piece, by):
-    """The pieces below a block have the same prior at any depth."""
-    right(model, state, piece, by)
-    return 0.0
-
-
-def cuts_not_counted(right, model, state, node, k, cut):
-    """Every union of pieces is taken to have one cut."""
-    return right(model, state, node, k, cut) + log(module(SPLITS).split_mass(model, state, node, k))
-
-
-RESHAPE_BUGS = {
-    "depth forgotten": Bug("reshape", "line_of_four", ((RESHAPE, "move_piece_down", depth_forgotten),)),
-    "cuts not counted": Bug("reshape", "line_of_four", ((RESHAPE, "log_rule_of", cuts_not_counted),)),
-    "splits not weighed": Bug("reshape", "line_of_four", ((RESHAPE, "log_split_factor", zero),)),
-}
 BUGS = [
     pytest.param(bug, id=f"{bug.step}: {name}")
     for bugs in (
@@ -379,7 +363,6 @@ BUGS = [
         INFORMED_BUGS,
         SWAP_BUGS,
         ROTATE_BUGS,
-        RESHAPE_BUGS,
         LEARNED_BUGS,
     )
     for name, bug in bugs.items()
@@ -563,13 +546,6 @@ def stays(right, model, state, node, k, cut):
     return record.log_rule if record.left >= 0 and record.parent < 0 else right(model, state, node, k, cut)
 
 
-def by_shape_alone(right, model, state, i, j, k, d):
-    """Cuts of a block are drawn as if they weighed the same."""
-    log_rule = state.scratch.reshape.log_rule[i, j]
-    mean = log(sum(exp(log_rule[b]) for b in range(i, j)) / (j - i))
-    return right(model, state, i, j, k, d) - log_rule[k] + mean
-
-
 def keyless(right, model, state, node):
     """Cells of other depths are taken for the same."""
     state.node[node].depth, depth = 0, state.node[node].depth
@@ -591,7 +567,6 @@ WEIGHT_BUGS = {
     "weights in a gap": Bug("collapsed", "own_grid", ((SCAN, "draw_alike_cut", first_of_alike),)),
     "R above a turned edge": Bug("rotate", "own_line", ((ROTATION, "log_rule_of", stays),)),
     "R of sunk splits": Bug("rotate", "own_deep_edge", ((ROTATION, "log_prior_factor", factor_without_rule),)),
-    "cuts of a block": Bug("reshape", "own_line", ((RESHAPE, "log_cut_term", by_shape_alone),)),
     "depth not part of a cell": Bug(
         "collapsed", "own_deep", ((SPLITS, "claim_cell_entry", keyless), (SCAN, "claim_cell_entry", keyless))
     ),

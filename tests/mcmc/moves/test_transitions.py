@@ -48,11 +48,6 @@ OFF = {
         *("depth_1", "trivial_line", "trivial_pair", "trivial_diagonal", "cyclic", "fixed"),
         *("gaps_min_leaf", "gaps_cyclic", *LATE),
     },
-    "reshape": {
-        *("depth_1", "min_leaf_mixed", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic", "cyclic", "fixed"),
-        *("gaps_min_leaf", "gaps_grid", "gaps_dyadic", "gaps_cyclic"),
-        *("own_deep", "own_deep_edge", "own_deep_letters", "own_grid_deep", *LATE),
-    },
 }
 """Spaces in which a move changes nothing, because it is off or no tree has another tree of its kind."""
 EVERY_DAY = {
@@ -82,7 +77,6 @@ EVERY_DAY = {
         "feature_without_weight three_categories min_leaf_uneven grid_box dyadic gaps_line gaps_nominal "
         "gaps_grid own_even own_deep own_grid"
     ),
-    "reshape": "ties three_categories min_leaf_2 grid_box gaps_local gaps_nominal gaps_grid_line own_late own_grid",
 }
 """Spaces of each move that are explored every day: one of each kind."""
 OWN_LEAF = [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")]
@@ -201,7 +195,7 @@ def test_every_move_meets_every_kind_of_split_prior_and_leaf():
 TEMPERED = [(step, "ties", 0.4) for step in OTHERS]
 TEMPERED += [(step, "min_leaf_mixed", 0.0) for step in OTHERS]
 TEMPERED += [(step, "grid_box", 0.4) for step in OTHERS]
-TEMPERED += [(step, "own_wide", 0.4) for step in ("collapsed", "rotate", "reshape")]
+TEMPERED += [(step, "own_wide", 0.4) for step in ("collapsed", "rotate")]
 
 
 @pytest.mark.more(
@@ -271,7 +265,7 @@ def test_balance_within_bounds(step, case, bound, most, monkeypatch):
 
 HISTORIES = [(step, case) for case in ("ties", "min_leaf_mixed", "grid_box") for step in STEPS]
 HISTORIES += list(product(SIMPLE, ("trivial_pair", "cyclic")))
-HISTORIES += list(product(("collapsed", "change", "rotate", "reshape"), ("own_wide", "own_deep", "own_grid")))
+HISTORIES += list(product(("collapsed", "change", "rotate"), ("own_wide", "own_deep", "own_grid")))
 
 
 @pytest.mark.more(
@@ -281,7 +275,6 @@ HISTORIES += list(product(("collapsed", "change", "rotate", "reshape"), ("own_wi
         "collapsed-grid_box",
         "change-own_wide",
         "rotate-own_deep",
-        "reshape-own_grid",
     ]
 )
 @pytest.mark.parametrize(("step", "case"), HISTORIES)
