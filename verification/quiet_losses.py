@@ -38,7 +38,8 @@ def model_of(name):
     import pandas as pd
 
     table = pd.read_csv(Path(name))
-    return pt.TreeModel(table.iloc[:, :-1], table.iloc[:, -1])
+    missing = "branch" if table.isna().any(axis=None) else "error"
+    return pt.TreeModel(table.iloc[:, :-1], table.iloc[:, -1], missing=missing)
 
 
 def run(model, seed):
