@@ -298,11 +298,11 @@ def run_as_printed(page, name, folder, show_all=True):
 
 
 def main(names):
-    """Write today's output and pictures into the pages with these names, or into all that lie in docs."""
+    """Write today's output and pictures into the pages with these names, or into all."""
     import matplotlib
 
     matplotlib.use("Agg")
-    for path in DOCS:
+    for path in PAGES:
         if names and path.name not in names:
             continue
         before, runs = path.read_text(encoding="utf-8"), []
