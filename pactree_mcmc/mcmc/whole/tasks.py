@@ -24,6 +24,9 @@ MAX_RECORDED_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""
 N_RECORDED_TREES = 100
 """Number of trees whose decisions are recorded, at even steps over the last three quarters of a round."""
+MAX_ADDED_DRAWS = 1000
+"""Largest number of draws of one chain added to the graph between two stretches (series) of draws, at even steps. Steps
+between many draws are short, and a tree takes longer to be added than to be drawn."""
 TREES_PER_CALL = 8
 """Number of trees drawn in a piece of a work. One tree takes up to 50 ms."""
 
@@ -79,12 +82,14 @@ def add_draws(
     chain: RunChain, tuned: Tuned, n_free: int, n_trees: int, draws: tuple[Saved, ...]
 ) -> Generator[None, bool | None, Graph]:
     """Return a copy of a chain's graph to which trees of ``draws`` and ``n_trees`` independent trees were added."""
-    # an entry of ``draws`` has those of a chain. The copy has room for ``n_free`` more pieces and links. Another chain
-    # adds the trees, so that this one goes on with the tree and the numbers it would have had
+    # up to `MAX_ADDED_DRAWS` of each entry of ``draws``, one a chain. The copy has room for ``n_free`` more pieces and
+    # links. Another chain adds the trees, so that this one goes on with the tree and the numbers it would have had
     trees, is_over = replica_of_team(chain.sampler.lowered, tuned, chain.team, chain.rest), None
     graph = set_growing(trees, tuned.graphs[chain.team], n_free)
     for saved in draws:
-        numbers, start = np.unique(saved.tree_of_draw), np.asarray(saved.tree)["start"]
+        n = len(saved.tree_of_draw)
+        indices = np.unique(np.linspace(0, n - 1, min(MAX_ADDED_DRAWS, n)).astype(np.int64))
+        numbers, start = np.unique(saved.tree_of_draw[indices]), np.asarray(saved.tree)["start"]
         for i in range(0, len(numbers), TREES_PER_CALL):
             first, last, n_added = start[numbers[i : i + TREES_PER_CALL]], start[numbers[i : i + TREES_PER_CALL] + 1], 0
             while n_added < len(first) and not is_over:

@@ -20,6 +20,7 @@ from pactree_mcmc.mcmc.run.run import Run
 from pactree_mcmc.mcmc.run.run_chain import RunChain, draw, tune
 from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, initial_density, new_graph
 from pactree_mcmc.mcmc.whole import rounds as _rounds
+from pactree_mcmc.mcmc.whole import tasks as _tasks
 from pactree_mcmc.mcmc.whole.density.graph import MIN_FREE_ENTRIES, add_tree, is_drawable
 from pactree_mcmc.mcmc.whole.rounds import has_room_in_graphs, with_draws_in_graphs
 from pactree_mcmc.mcmc.whole.tasks import add_draws, set_growing
@@ -260,9 +261,12 @@ def splits_in(*graphs):
     return found
 
 
+@pytest.mark.more(everyday=["whole-1"])
+@pytest.mark.parametrize("most", [1, 7, 1000])
 @pytest.mark.parametrize("part", ["whole", "every second", "joined"])
-def test_all_draws_are_taken_in(nothing_fresh, part):
-    """What chains drew and know stays as it was."""
+def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part):
+    """Their first and last among them; what chains drew and know stays as it was."""
+    monkeypatch.setattr(_tasks, "MAX_ADDED_DRAWS", most)
     request, chain, saved = result_of("numbers")
     if part == "every second":
         saved = select_draws(saved, even_indices(40, 20))
@@ -270,12 +274,13 @@ def test_all_draws_are_taken_in(nothing_fresh, part):
         done(draw(chain, chain.current, 30, 1, True))
         saved = join_draws(saved, chain.take_draws())
     state, n = chain.sampler.rng.bit_generator.state, len(saved.tree_of_draw)
+    which = [0] if most == 1 else sorted({i * (n - 1) // (most - 1) for i in range(most)}) if most < n else range(n)
     graph = graph_with(chain, saved)
     assert graph.used[IS_GROWING] == 0 and chain.sampler.state.graph.used[N_PIECES] == 0
     assert chain.sampler.rng.bit_generator.state == state
     other = Chain(request.model.lowered, KERNEL, np.random.default_rng(1))
     set_growing(other, new_graph(), ROOM)
-    assert splits_in(graph) == splits_in(one_by_one(request.model, saved, range(n), other))
+    assert splits_in(graph) == splits_in(one_by_one(request.model, saved, which, other))
 
 
 def run_of(teams, executor=None, draws=40):
