@@ -122,7 +122,7 @@ def nearest_of(found, distribution):
 
 def planted_errors(fraction):
     """Return controls: chains of a model that differs a little from the one that is solved."""
-    found, sampler = [], kernels()["default"]
+    found, sampler = [], kernels()["local"]
     for what, name, changes in (
         ("rows weigh 1.6 in the chain", "nominal", {"weight": 1.6}),
         ("alpha .6 instead of .95 in the chain", "grid", {"alpha": 0.6}),

@@ -30,7 +30,7 @@ FROM_THE_PRIOR = {True: 400, False: 1500}
 PLANTED_STEPS = 80
 CELL_BYTES, ROOM = 1 << 15, 1024
 """Bytes for stored cells of a chain, and space for nodes: little, as every round makes a new chain."""
-BLOCK = {"default": 100, "cgm": 20}
+BLOCK = {"local": 100, "cgm": 20}
 """Number of proposals between two y by kernel: the fewest in which every move gets its proportion."""
 FEW = 8
 COMPILED = SimpleNamespace(package=pt, module=lambda name: importlib.import_module(f"pactree_mcmc.{name}"))
