@@ -35,7 +35,6 @@ gammaln = _loaded_when_called("gammaln")
 logsumexp = _loaded_when_called("logsumexp")
 ndtri = _loaded_when_called("ndtri")
 stdtrit = _loaded_when_called("stdtrit")
-xlogy = _loaded_when_called("xlogy")
 
 
 @jit

@@ -239,7 +239,7 @@ class _BalanceCheck:
         # those of the prior and of the score to the power beta
         i, j = pair
         edits = plain_package().module("mcmc.edits.proposal")
-        if proposal.edit in (edits.TAKE, edits.KEEP_CHANGE):
+        if proposal.edit == edits.TAKE:
             return ""
         of_model = self.log_prior[j] - self.log_prior[i], self.beta * (self.log_score[j] - self.log_score[i])
         of_proposal = proposal.log_prior_ratio, proposal.log_score_ratio

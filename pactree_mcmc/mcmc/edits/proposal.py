@@ -7,7 +7,7 @@ import numpy as np
 from ...core.compile.jit import jit
 
 # kinds of changes of the tree, explained at `Proposal.edit`
-NOTHING, REFUSED, GROW, PRUNE, REPLACE, TAKE, WITHDRAW, ROTATE, KEEP_CHANGE = range(9)
+NOTHING, REFUSED, GROW, PRUNE, REPLACE, TAKE, WITHDRAW, ROTATE = range(8)
 
 
 class Proposal(NamedTuple):
@@ -17,8 +17,7 @@ class Proposal(NamedTuple):
     """NOTHING: no proposal, which is not counted. REFUSED: an impossible proposal, with nothing to undo. GROW: keep the
     children attached to ``node``. PRUNE: make ``node`` a leaf. REPLACE: put the subtree built at ``top`` in the place
     of ``node``. TAKE: the same for a subtree drawn from its conditional distribution. WITHDRAW: an impossible proposal,
-    of which the part built at ``top`` is dropped. ROTATE: keep the rotation of the edge above ``node``. KEEP_CHANGE: a
-    change that was drawn from its conditional distribution and applied already.
+    of which the part built at ``top`` is dropped. ROTATE: keep the rotation of the edge above ``node``.
     """
     which: int
     """Index, 0 or 1, in `Move.counts` of the name under which the proposal is counted."""
@@ -70,9 +69,3 @@ def taken(which: int, node: int, top: int) -> Proposal:
     It is accepted without a decision.
     """
     return _without_ratios(np.int64(TAKE), which, node, top)
-
-
-@jit
-def made(which: int) -> Proposal:
-    """Return the proposal, always accepted, of a Gibbs step that has changed the tree. See `refused` for ``which``."""
-    return _without_ratios(np.int64(KEEP_CHANGE), which, np.int64(-1), np.int64(-1))

@@ -27,7 +27,7 @@ from ...core.compile.jit import jit
 from ...files.encoding import register_class
 from ...model import Lowered
 from ..edits.grow import accept_growth, prune, remove_children
-from ..edits.proposal import GROW, KEEP_CHANGE, NOTHING, PRUNE, REFUSED, REPLACE, TAKE, WITHDRAW, Proposal
+from ..edits.proposal import GROW, NOTHING, PRUNE, REFUSED, REPLACE, TAKE, WITHDRAW, Proposal
 from ..edits.replace_subtree import drop_subtree, has_room, insert_subtree
 from ..edits.rotate_in_place import rotate_in_place, update_lists_of_rotation
 from ..state.random import flip_log
@@ -37,8 +37,8 @@ N_COUNTS = 0
 """Number of counts of a user's move, in its loop (`compile_loop`). 0 turns the check of ``which`` off."""
 
 
-SCRATCH_BY_FLAG = {"replaces": ("replace",), "scans": ("scan",), "guided": ("density",)}
-"""Groups of scratch arrays that a move needs by its flags. A file says if the move needs the first group of each."""
+SCRATCH_BY_FLAG = {"replaces": "replace", "scans": "scan", "guided": "density"}
+"""Group of scratch arrays that a move needs by each of its flags."""
 
 
 @jit
@@ -87,18 +87,17 @@ def decide_proposal(
     if edit == WITHDRAW:
         drop_subtree(state, node, top)
         return
-    accepted = edit == KEEP_CHANGE or edit == TAKE or accept(rng, model, state, proposal)
+    accepted = edit == TAKE or accept(rng, model, state, proposal)
     state.moves[ACCEPTED, column] += accepted
     if edit == REPLACE or edit == TAKE:
         if accepted:
             insert_subtree(model, state, node, top)
         else:
             drop_subtree(state, node, top)
-    elif edit != KEEP_CHANGE:
-        if accepted:
-            update_lists_of_rotation(state, node)
-        else:
-            rotate_in_place(model, state, node)
+    elif accepted:
+        update_lists_of_rotation(state, node)
+    else:
+        rotate_in_place(model, state, node)
 
 
 @jit
@@ -225,7 +224,7 @@ class Move:
     @property
     def record(self) -> AbsentMove:
         """Description of the move for a file, without its code."""
-        return AbsentMove(self.name, self.counts, *(names[0] in self.scratch for names in SCRATCH_BY_FLAG.values()))
+        return AbsentMove(self.name, self.counts, *(name in self.scratch for name in SCRATCH_BY_FLAG.values()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -237,7 +236,7 @@ class Move:
 
 def _scratch_names(flags: Iterable[bool]) -> tuple[str, ...]:
     """Return the names of the groups of scratch arrays that a step needs, by the three flags of `Move` in order."""
-    return tuple(name for names, flag in zip(SCRATCH_BY_FLAG.values(), flags, strict=True) if flag for name in names)
+    return tuple(name for name, flag in zip(SCRATCH_BY_FLAG.values(), flags, strict=True) if flag)
 
 
 def _unpacked(data: bytes) -> Move:
