@@ -203,6 +203,18 @@ def test_a_second_half_that_fails_is_judged_with_the_first(counting, monkeypatch
         assert steps == 36
 
 
+def test_a_shorter_stretch_follows_two_halves_if_there_is_room_for_no_other(counting, monkeypatch):
+    counting(Rules())
+    looks = []
+
+    def judge(run):
+        looks.append(run.draws[0].tree_of_draw)
+        return judged_as(len(looks) == 2)
+
+    monkeypatch.setattr(_course, "judge", judge)
+    assert ended(run_of(6, 24)) == (tuple((18, step) for step in range(19, 25)), 24)
+
+
 def test_a_full_graph_ends_the_renewals(counting, monkeypatch):
     """Good draws are confirmed nevertheless. Others double, like those of a run without graphs."""
     counting(Rules(good_from=12))
@@ -241,7 +253,7 @@ def costs(kind, seed):
     return cost
 
 
-@pytest.mark.more(everyday=["1-rules0-even", "1-rules3-even", "3-rules1-slower", "9-rules2-uneven"])
+@pytest.mark.more(everyday=["1-rules0-even", "1-rules3-even", "3-rules1-slower", "9-rules1-uneven", "9-rules2-uneven"])
 @pytest.mark.parametrize("kind", ["even", "slower", "uneven"])
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("draws", [1, 3, 9])
