@@ -60,7 +60,7 @@ EXCEPTIONS = {
     "pactree_mcmc/core/compile/cache.py": {"read"},
     "pactree_mcmc/faces/data_dependent.py": {"together"},
     "pactree_mcmc/mcmc/chain/rest.py": {"tried"},
-    "pactree_mcmc/mcmc/edits/proposal.py": {"made", "taken"},
+    "pactree_mcmc/mcmc/edits/proposal.py": {"taken"},
     "pactree_mcmc/mcmc/kernel.py": {"given"},
     "pactree_mcmc/mcmc/state/records.py": {"used"},
     "pactree_mcmc/model/rows.py": {"Units", "units"},
