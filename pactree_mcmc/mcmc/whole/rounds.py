@@ -30,15 +30,11 @@ N_GROWTH_ROUNDS = 2
 """Number of further rounds, in which the graph of visited cells grows."""
 ROUND_STEPS, ROUND_TREES = 30, 1600
 """Number of steps of a round, and of independent trees that a chain draws in a growth round."""
-PASSES_FOR_FULL_ROUNDS = 8000 / 0.6
-"""Work of a chain, in passes over the whole table, from which on rounds have their full length. Tuning takes at most
-about 8,000 passes (four tables, benchmarks/README.md), which then is .6 of the work."""
-MIN_ROUND_LENGTH = 1 / 3
-"""Smallest length of a round, relative to `ROUND_STEPS` and `ROUND_TREES`, at which a density is fitted by default."""
-MAX_GRAPH_PIECES = 1 << 17
-"""Largest number of pieces, and of links, of a graph at the end of tuning."""
-MAX_GRAPH_PIECES_LATER = 1 << 19
-"""The same, when draws and further trees are added between stretches. Graphs of housing (354 x 13) get 300,000."""
+MIN_PASSES = 10_000
+"""Work of a chain, in passes over the whole table, from which on a density is fitted by default. Tuning takes 2,400 to
+6,900 of them (four tables, benchmarks/README.md)."""
+MAX_GRAPH_PIECES = 1 << 19
+"""Largest number of pieces, and of links, of a graph. Those of housing (354 x 13) get 300,000."""
 WHOLE_WORK = 4e10
 """Default number of rows that a run with a density visits, in all chains. Tables of some hundred rows may need all."""
 MAX_WHOLE_LENGTH = 32
@@ -81,7 +77,7 @@ def tune_in_teams(run: Run) -> None:
             # each team scouts all root features, once
             first = team.chains.index(c) if k == len(ROUND_BETAS) else n_features
             scouted = np.arange(first, n_features, len(team.chains))
-            args[c] = beta, until, n_free, n_round_trees(request), scouted
+            args[c] = beta, until, n_free, ROUND_TREES, scouted
         results: dict[int, RoundResult] = advance(run, tuning_round, args, ROUNDS_FRACTION)
         for team in teams:
             team.fit([results[c] for c in team.chains if c in results], grows)
@@ -122,22 +118,10 @@ def rounds_of(request: Request) -> list[tuple[float, int]]:
     # not grow if the variance of the leaves is drawn, since the sums it stores change with it.
     assert request.model is not None
     betas = [*ROUND_BETAS, *[1.0] * (N_GROWTH_ROUNDS if request.model.lowered.leaf.is_fixed else 0)]
-    n, steps = len(betas), max(round(ROUND_STEPS * round_length(request)), 1)
-    return [(beta, steps * k if request.is_adaptive else request.tune * k // n) for k, beta in enumerate(betas, 1)]
-
-
-def n_round_trees(request: Request) -> int:
-    """Return the number of independent trees that a chain draws in a growth round."""
-    return round(ROUND_TREES * round_length(request))
-
-
-def round_length(request: Request) -> float:
-    """Return the length of the tuning rounds relative to the usual one, at most 1, and 1 in a run of fixed length."""
-    # rounds are shorter if the tuning of all chains, which share the limit on work, would take too much of it
-    if not request.is_adaptive:
-        return 1.0
-    assert request.model is not None
-    return min(request.work / (PASSES_FOR_FULL_ROUNDS * pass_rows(request.model) * request.n_chains), 1.0)
+    n = len(betas)
+    return [
+        (beta, ROUND_STEPS * k if request.is_adaptive else request.tune * k // n) for k, beta in enumerate(betas, 1)
+    ]
 
 
 def rows_of_step(request: Request) -> float:
@@ -157,9 +141,9 @@ def work_by_default(model: TreeModel) -> float:
 
 
 def has_work_to_tune(work: float, model: TreeModel, chains: int) -> bool:
-    """Return True if a density pays on this table, and short rounds of so many chains visit at most ``work`` rows."""
+    """Return True if a density pays on this table, and ``work`` rows are enough to tune so many chains."""
     rows = pass_rows(model)
-    return rows <= MAX_REDRAWN_VALUES and MIN_ROUND_LENGTH * PASSES_FOR_FULL_ROUNDS * rows * chains <= work
+    return rows <= MAX_REDRAWN_VALUES and MIN_PASSES * rows * chains <= work
 
 
 def has_room_in_graphs(run: Run) -> bool:
@@ -167,7 +151,7 @@ def has_room_in_graphs(run: Run) -> bool:
     teams = {run.chains[c].team for c in run.up}
     counts = [graph.used for t, graph in enumerate(run.tuned.graphs) if t in teams]
     return len(counts) > 0 and all(
-        bool(n[N_PIECES] > 0 and n.max() + len(run.up) * MIN_FREE_ENTRIES <= MAX_GRAPH_PIECES_LATER) for n in counts
+        bool(n[N_PIECES] > 0 and n.max() + len(run.up) * MIN_FREE_ENTRIES <= MAX_GRAPH_PIECES) for n in counts
     )
 
 
@@ -179,8 +163,8 @@ def with_draws_in_graphs(run: Run) -> Tuned:
     for graph, team in zip(run.tuned.graphs, teams, strict=True):
         others = [c for c in run.up if c not in team]
         for i, c in enumerate(team):
-            n_free = (MAX_GRAPH_PIECES_LATER - int(graph.used.max())) // len(team)
-            args[c] = n_free, n_round_trees(run.request), tuple(run.draws[d] for d in (c, *others[i :: len(team)]))
+            n_free = (MAX_GRAPH_PIECES - int(graph.used.max())) // len(team)
+            args[c] = n_free, ROUND_TREES, tuple(run.draws[d] for d in (c, *others[i :: len(team)]))
     lost_before = dict(run.lost_chains)
     new_graphs: dict[int, Graph] = advance(run, add_draws, args, 1.0)
     # a lost task has changed no chain

@@ -344,7 +344,7 @@ def test_draws_are_added_to_graphs_with_room_alone(nothing_fresh, monkeypatch):
     assert not has_room_in_graphs(run)
     run.tuned, used = grown, max(int(graph.used.max()) for graph in grown.graphs)
     for most, has_room in ((used + 2 * MIN_FREE_ENTRIES, True), (used, False)):
-        monkeypatch.setattr(_rounds, "MAX_GRAPH_PIECES_LATER", most)
+        monkeypatch.setattr(_rounds, "MAX_GRAPH_PIECES", most)
         assert has_room_in_graphs(run) == has_room
 
 
