@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.special import stdtrit
+from ..model import GridCuts, LocalCuts
 from ..tree.coded import leaves_of_units
 from .ess import (
     DRAWS_PER_DEGREE,
@@ -95,8 +96,9 @@ MAX_TIMES_LONGER = 10.0
 takes R-hat - 1 to fall as one over the draws, which is true of a run that has begun to mix."""
 LENGTH_RESERVE = 2.0
 """Factor of the steps that are advised over the steps estimated, so that a run with them is not advised the same."""
-MIN_CORRELATION = 0.7
-"""Correlation of two columns from which on they are said to measure nearly the same: half of the variance."""
+MAX_ADVISED_LEAVES, ADVISED_CUTS = 20, 20
+"""Number of leaves and of cuts of a feature to which a model is limited if no longer run is known to help: the chains
+agreed on all tables tried (`benchmarks/README.md`, Default run)."""
 
 
 def caveat_of(post: Any) -> str:
@@ -358,46 +360,31 @@ def _advice(post: HasDraws, diagnostics: Diagnostics) -> str:
     factor = float(diagnostics.times_longer.max())
     worst = np.argsort(-diagnostics.times_longer, kind="stable")[:MAX_LISTED_PER_KIND]
     are_apart = chains_disagree(diagnostics.traces(worst, post.draws.tree_of_draw))
-    if post.course is not None and not are_apart and factor <= MAX_TIMES_LONGER:
+    limits = [f"{name}=" for name in ("steps", "seconds") if name in arguments]
+    # more steps than those of all its work are not known to help a run that fits densities
+    has_used_all_work = post.course is not None and post.course.kernel.is_guided and not limits
+    if post.course is not None and not has_used_all_work and not are_apart and factor <= MAX_TIMES_LONGER:
         steps = math.ceil(LENGTH_RESERVE * max(factor, 1.0) * post.course.steps)
         rounding = 10 ** max(len(str(steps)) - 2, 0)
         return (
             f"The chains move between the modes, but the run is too short: run again with steps="
             f"{math.ceil(steps / rounding) * rounding}; it ends when they agree."
         )
-    if "steps" in arguments:
-        return "Run again without steps= and seconds=: the limit ended the run before the chains could agree."
-    return _no_advice(post, diagnostics)
+    if limits:
+        return f"Run again without {' and '.join(limits)}: the limit ended the run before the chains could agree."
+    return _coarser_trees(post)
 
 
-def _no_advice(post: HasDraws, diagnostics: Diagnostics) -> str:
-    """Return that no setting is known to help, why, and a smaller question that may converge."""
-    report = "No setting is known with which these chains agree: report what the first line admits, nothing else"
-    alike = _similar_columns(post, diagnostics)
-    if alike:
-        first, second = (repr(post.model.columns.names[k]) for k in alike)
-        return f"{report}; or keep one of columns that measure nearly the same, as {first} and {second} do."
+def _coarser_trees(post: HasDraws) -> str:
+    """Return the advice to ask for coarser trees, or that no setting is known if those of the model are as coarse."""
+    prior, min_leaf = post.model.split_prior, math.ceil(post.model.n_rows / MAX_ADVISED_LEAVES)
+    if not isinstance(prior, GridCuts) and not (isinstance(prior, LocalCuts) and prior.min_leaf < min_leaf):
+        return "No setting is known with which these chains agree: report what the first line admits, nothing else."
     leaves = float(post.draws.n_leaves_of_tree @ post.draws.weight_of_tree)
     return (
-        f"{report}; or ask for smaller trees than these of {leaves:.0f} leaves: "
-        "split_prior=pt.LocalCuts(max_cuts=20, min_leaf=20), or a tree prior with more mass on few leaves."
+        f"No setting is known with which chains agree about these trees of {leaves:.0f} leaves. Ask for coarser ones: "
+        f"pt.TreeModel(..., split_prior=pt.LocalCuts(max_cuts={ADVISED_CUTS}, min_leaf={min_leaf}))."
     )
-
-
-def _similar_columns(post: HasDraws, diagnostics: Diagnostics) -> tuple[int, int] | None:
-    """Return the two features that correlate most among those whose indicators fail, None below `MIN_CORRELATION`."""
-    names = post.model.columns.names
-    failing = {name for name, fails in zip(diagnostics.names, diagnostics.failed, strict=True) if fails}
-    features = [k for k, name in enumerate(names) if f"root feature {name!r}" in failing]
-    features = [k for k in features if post.model.columns.categories[k] is None]
-    if len(features) < 2:
-        return None
-    codes = post.model.units.codes[[int(post.model.columns.coordinate(k, True)) for k in features]].astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = np.nan_to_num(np.abs(np.corrcoef(codes)))
-    np.fill_diagonal(correlation, 0.0)
-    i, j = np.unravel_index(np.argmax(correlation), correlation.shape)
-    return None if correlation[i, j] < MIN_CORRELATION else (features[min(i, j)], features[max(i, j)])
 
 
 # the quantities

@@ -22,9 +22,10 @@ DRAW_WHOLE_TREES = "Draw trees with pt.sample(model): its chains propose whole t
 """Advice on trees that were not drawn by `sample`."""
 STUMP = pt.Tree([-1], [0], [0], [0])
 ADVICE_ON_CALLS = [
-    ({}, "No setting is known with which these chains agree"),
+    ({}, "No setting is known with which chains agree about these trees of 2 leaves. Ask for coarser ones: "),
     ({"work": 1e6}, "Run again without work=: the limit ended"),
-    ({"steps": 2000}, "Run again without steps= and seconds=: the limit"),
+    ({"steps": 2000}, "Run again without steps=: the limit"),
+    ({"seconds": 9}, "Run again without seconds=: the limit"),
     ({"kernel": "local"}, "Run again without kernel=: then chains"),
     ({"tune": 100, "thin": 2}, "Run again without tune=, thin=: then chains"),
     ({"proposals": 10}, "Run again without proposals=: then chains"),
@@ -221,12 +222,36 @@ def test_a_run_that_mixes_is_advised_twice_the_steps_that_it_seems_to_lack(least
     assert 1900.0 * times <= n_advised <= 2300.0 * times
 
 
-def test_columns_that_measure_the_same_are_named():
+def test_more_steps_are_advised_only_to_a_run_that_its_steps_ended_or_that_fits_no_density(monkeypatch):
+    monkeypatch.setattr(convergence, "MIN_ESS", 5000.0)
+    post = posterior_of_trees(model_of("two classes"), TREES, independent_draws())
+    for kernel, arguments, advice in (
+        ("whole", {}, "Ask for coarser ones: "),
+        ("whole", {"steps": 1000}, "run again with steps="),
+        ("local", {}, "run again with steps="),
+    ):
+        post.course = course_of_teams(kernel, (0, 1), 1000)
+        assert advice in warning_of(called(post, **arguments))
+
+
+@pytest.mark.parametrize(
+    ("split_prior", "min_leaf"),
+    [
+        (pt.LocalCuts(), 3),
+        (pt.LocalCuts(min_leaf=2), 3),
+        (pt.GridCuts([[9.5]]), 3),
+        (pt.LocalCuts(min_leaf=3), None),
+        (pt.FixedTree(TREES[1]), None),
+    ],
+)
+def test_coarser_trees_are_advised_unless_the_model_has_them(split_prior, min_leaf):
     x = np.arange(float(N))
-    model = pt.TreeModel(np.column_stack([x, x**2, x % 7]), x > 30)
-    trees = [cut_at(29.5), cut_at(29.5**2, 1), cut_at(3.5, 2)]
-    post = called(posterior_of_trees(model, trees, np.repeat([[0], [1], [2], [2]], 500, axis=1)))
-    assert "keep one of columns that measure nearly the same, as 'x0' and 'x1' do." in warning_of(post)
+    model = pt.TreeModel(x[:, None], x % 7, split_prior=split_prior)
+    text = warning_of(called(posterior_of_trees(model, [STUMP, TREES[1]], np.repeat([[0], [1]], 500, axis=1))))
+    if min_leaf is None:
+        assert "these chains agree: report what the first line admits, nothing else." in text
+    else:
+        assert f"split_prior=pt.LocalCuts(max_cuts=20, min_leaf={min_leaf}))." in text
 
 
 def xor_model():
@@ -271,6 +296,39 @@ def test_the_advice_is_followed_to_the_letter_and_the_run_passes(case):
     assert not caveat_of(passed), caveat_of(passed)
     assert all(f"{name}=" in advice for name in before if name != "draws")
     assert all(f"{name}={value}" in advice for name, value in after.items() if value != before.get(name))
+
+
+def friedman_table():
+    """Return 1,000 rows of ten uniform features and Friedman's first function of them with noise: deep trees."""
+    rng = np.random.default_rng(0)
+    X = rng.random((1000, 10))
+    f = 10.0 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20.0 * (X[:, 2] - 0.5) ** 2 + 10.0 * X[:, 3] + 5.0 * X[:, 4]
+    return X, f + rng.normal(size=1000)
+
+
+def copies_table():
+    """Return 600 rows of three numbers, each measured six times, and a response with jumps in all three."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(600, 3))
+    y = 2.0 * ((z[:, 0] > 0) & (z[:, 1] > 0.3)) + z[:, 2] + np.sin(2.0 * z[:, 0]) + 0.3 * rng.normal(size=600)
+    return np.repeat(z, 6, axis=1) + 0.25 * rng.normal(size=(600, 18)), y
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("table", [friedman_table, copies_table])
+def test_chains_agree_about_the_coarser_trees_that_are_advised(table, monkeypatch):
+    """With a twentieth of the default work, with which they disagree about those of the default model."""
+    X, y = table()
+    monkeypatch.setattr(convergence, "SMALL_WORK", 0.0)  # no advice to give more work, or more steps
+    monkeypatch.setattr(convergence, "MAX_TIMES_LONGER", 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        failed = pt.sample(pt.TreeModel(X, y), rng=1, work=2e9, progress=False)
+        assert caveat_of(failed)
+        advised = re.search(r"pt\.LocalCuts\(max_cuts=([0-9]+), min_leaf=([0-9]+)\)", short_diagnosis(failed)[-2])
+        splits = pt.LocalCuts(max_cuts=int(advised.group(1)), min_leaf=int(advised.group(2)))
+        passed = pt.sample(pt.TreeModel(X, y, split_prior=splits), rng=1, work=2e9, progress=False)
+    assert not caveat_of(passed), caveat_of(passed)
 
 
 @pytest.mark.more
