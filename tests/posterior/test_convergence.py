@@ -326,6 +326,7 @@ def test_chains_agree_about_the_coarser_trees_that_are_advised(table, monkeypatc
         failed = pt.sample(pt.TreeModel(X, y), rng=1, work=2e9, progress=False)
         assert caveat_of(failed)
         advised = re.search(r"pt\.LocalCuts\(max_cuts=([0-9]+), min_leaf=([0-9]+)\)", short_diagnosis(failed)[-2])
+        assert advised, short_diagnosis(failed)[-2]
         splits = pt.LocalCuts(max_cuts=int(advised.group(1)), min_leaf=int(advised.group(2)))
         passed = pt.sample(pt.TreeModel(X, y, split_prior=splits), rng=1, work=2e9, progress=False)
     assert not caveat_of(passed), caveat_of(passed)
