@@ -89,8 +89,8 @@ LENGTH_ARGUMENTS = ("tune", "thin", "proposals")
 SMALL_WORK = 1e10
 """Rows below which ``work=`` makes a run shorter than by default, in every release."""
 LARGE_TABLE_ROWS = 2000
-"""Number of distinct rows from which on the advice is the page on large tables. There 4,083 rows of 57 columns fail, and
-3,196 of 36 pass (benchmarks/README.md)."""
+"""Number of distinct rows from which on the advice is the page on large tables. 4,083 rows of 57 columns fail, 3,196 of
+36 pass (benchmarks/README.md)."""
 MAX_TIMES_LONGER = 10.0
 """Factor by which a run whose chains agree would have to be longer, above which no longer run is advised. The estimate
 takes R-hat - 1 to fall as one over the draws, which is true of a run that has begun to mix."""
