@@ -167,9 +167,9 @@ def conditional_logit_loss(
     return total
 
 
-# precision of the normal prior about `initial_density`, of the parameters of terms with unit standard deviation. Trees of
-# neighbouring steps are alike, so decisions count for less than their number. With 1 every fourth team on vehicle got a
-# poor density, and most tables cost as much (benchmarks/README.md).
+# precision of the normal prior about `initial_density`, of the parameters of terms with unit standard deviation. Trees
+# of neighbouring steps are alike, so decisions count for less than their number. With 1 every fourth team on vehicle
+# got a poor density; other tables cost as much (benchmarks/README.md).
 RIDGE = 10.0
 MIN_DEVIATION = 1e-3  # standard deviation of a term below which it counts as constant
 MIN_NEWTON_GAIN = 1e-3  # gain of a Newton step, in nats, below which the fit ends
