@@ -124,6 +124,12 @@ def model_for(code, names, y=None, weight=None):
     return model_of(*names, y, sample_weight=weights, package=code.package)
 
 
+def tree_for(code, tree):
+    """Return a tree as one of the classes of the compiled or the plain ``code``."""
+    arrays = tree.feature, tree.threshold, tree.left, tree.right, tree.categories, tree.default_left
+    return code.package.Tree(*arrays)
+
+
 def from_the_prior(names, n, seed):
     """Return the quantities (n, 9) of trees of the prior with their data, and the first CHAINS (tree, y, noise)."""
     rng, template = np.random.default_rng(seed), model_of(*names)
@@ -148,7 +154,7 @@ def successive(sampler, names, starts, n, seed):
     ):
         template = model_for(code, names)
         for c, (tree, _, noise) in enumerate(starts):
-            rng = np.random.default_rng((*seed, c))
+            rng, tree = np.random.default_rng((*seed, c)), tree_for(code, tree)
             for i in range(n):
                 y = draw_y_given_tree(code, template, tree, noise, rng)
                 model = model_for(code, names, y, sampler.weight)
