@@ -4,7 +4,7 @@ Run: python verification/run.py [calibration joint prior evidence distances] [--
 
 Writes the page OUT.md, with pictures and findings in the folder OUT, and ends with status 1 if a check fails or a
 planted error is not noticed. It verifies the modules of this checkout. Nightly size: about an hour and a half on
-one core; --quick: about eight minutes.
+one core; --quick: about eight minutes, by default in build/verification, so that no quick run replaces a full one.
 """
 
 import argparse
@@ -47,8 +47,9 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", help=f"of {', '.join(PARTS)}; default all")
     parser.add_argument("--quick", action="store_true", help="smaller samples")
-    parser.add_argument("--out", default=str(ROOT / "docs" / "verification"), help="folder; the page is beside it")
+    parser.add_argument("--out", help="folder; the page is beside it; default docs/verification")
     args = parser.parse_args()
+    args.out = args.out or ROOT / ("build" if args.quick else "docs") / "verification"
     for name in args.part:
         if name not in PARTS:
             parser.error(f"part {name!r} is unknown; give some of {', '.join(PARTS)}")

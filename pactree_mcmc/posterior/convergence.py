@@ -357,13 +357,17 @@ def _advice(post: HasDraws, diagnostics: Diagnostics) -> str:
         return "Run again without betas=: then chains propose whole trees, and go on until they agree."
     if float(arguments.get("work", "inf")) < SMALL_WORK:
         return "Run again without work=: the limit ended the run before the chains could agree."
+    limits = [f"{name}=" for name in ("steps", "seconds") if name in arguments]
+    if post.course is not None and post.course.kernel.is_guided and not limits:
+        # more steps than those of all its work are not known to help a run that fits densities
+        n_left = (post.course.stretch.limit or post.course.tuned.steps) - post.course.steps
+        if n_left < post.course.thin:
+            return _coarser_trees(post)
+        return "The run ended before its limit: run it again to the end, which comes when its chains agree."
     factor = float(diagnostics.times_longer.max())
     worst = np.argsort(-diagnostics.times_longer, kind="stable")[:MAX_LISTED_PER_KIND]
     are_apart = chains_disagree(diagnostics.traces(worst, post.draws.tree_of_draw))
-    limits = [f"{name}=" for name in ("steps", "seconds") if name in arguments]
-    # more steps than those of all its work are not known to help a run that fits densities
-    has_used_all_work = post.course is not None and post.course.kernel.is_guided and not limits
-    if post.course is not None and not has_used_all_work and not are_apart and factor <= MAX_TIMES_LONGER:
+    if post.course is not None and not are_apart and factor <= MAX_TIMES_LONGER:
         steps = math.ceil(LENGTH_RESERVE * max(factor, 1.0) * post.course.steps)
         rounding = 10 ** max(len(str(steps)) - 2, 0)
         return (

@@ -234,6 +234,19 @@ def test_more_steps_are_advised_only_to_a_run_that_its_steps_ended_or_that_fits_
         assert advice in warning_of(called(post, **arguments))
 
 
+def test_a_run_that_was_interrupted_is_not_told_that_no_setting_is_known():
+    post = called(posterior_of_trees(model_of("two classes"), TREES, np.repeat([[0], [1]], 500, axis=1)))
+    course = course_of_teams("whole", (0, 1), 1000)
+    for steps, limit, advice in (
+        (999, 0, "The run ended before its limit: run it again"),
+        (1000, 0, "No setting is known"),
+        (900, 901, "The run ended before its limit: run it again"),
+        (900, 900, "No setting is known"),
+    ):
+        post.course = course._replace(steps=steps, stretch=course.stretch._replace(limit=limit))
+        assert advice in warning_of(post)
+
+
 @pytest.mark.parametrize(
     ("split_prior", "min_leaf"),
     [
